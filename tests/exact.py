@@ -53,19 +53,19 @@ class ExactTable:
     def joint(self, columns: Sequence[str], question: Question) -> Joint:
         self.asked.append(tuple(columns))
         places = tuple(self._compiler.column(name) for name in columns)
-        kept = self._kept(question)
-        own = np.stack([self._codes[place][kept] for place in places], axis=1)
+        matches = self._kept(question)
+        own = np.stack([self._codes[place][matches] for place in places], axis=1)
         codes, rows = np.unique(own, axis=0, return_counts=True)
         return Joint(places, codes, rows.astype(np.float64), self.estimate(question), 0.0, True, True, Shape())
 
     def _kept(self, question: Question) -> BoolArray:
-        kept = np.zeros(self.schema.rows, dtype=bool)
+        matches = np.zeros(self.schema.rows, dtype=bool)
         for box in question.region.boxes:
             inside = np.ones(self.schema.rows, dtype=bool)
             for item in box.filters:
                 inside &= item.constraint.weights[self._codes[self.schema.column_of(item.positions[0])]] > 0
-            kept |= inside
-        return kept
+            matches |= inside
+        return matches
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ class Pairwise(ColumnsNetwork):
     def log_prob(self, inputs: Tensor, targets: Tensor, order: int = 0) -> Tensor:
         ranks = torch.from_numpy(self.spec.ranks(order))
         looked_up = self.pairs[inputs + torch.tensor(self.starts)]  # (B, n, rows)
-        found = []
+        log_probs = []
         for position, size in enumerate(self.spec.sizes):
             symbols = slice(self.starts[position], self.starts[position] + size)
             logits = looked_up[:, ranks < ranks[position], symbols].sum(1) + self.bias[symbols]
-            found.append(logits.log_softmax(1).gather(1, targets[:, position : position + 1]))
-        return torch.cat(found, 1)
+            log_probs.append(logits.log_softmax(1).gather(1, targets[:, position : position + 1]))
+        return torch.cat(log_probs, 1)
 
     def start_from_marginals(self, counts: list[NDArray[np.int64]]) -> None:
         with torch.no_grad():

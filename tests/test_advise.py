@@ -67,8 +67,8 @@ def test_dependent_columns_come_first_and_nothing_is_changed(
     server: PrivatePostgresServer, url: str, addresses: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("advise", url, "--model", addresses, "--queries", 60, "--count", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    first = found["statistics"][0]
+    record = json.loads(capsys.readouterr().out)
+    first = record["statistics"][0]
     assert set(first["columns"]) == set(DEPENDENT)
     assert first["share"] > 0.5
     assert first["statements"][0] == (
@@ -76,7 +76,7 @@ def test_dependent_columns_come_first_and_nothing_is_changed(
         f'ON "Zip", "city" FROM {TABLE}'
     )
     with server.connect() as connection:
-        for finding in found["findings"]:
+        for finding in record["findings"]:
             assert "city" in finding["where"]
             row = connection.execute(f"SELECT count(*) FROM {TABLE} WHERE {finding['where']}".encode()).fetchone()
             assert row == (finding["rows"],)
@@ -117,9 +117,9 @@ def test_a_trial_is_undone_and_what_is_applied_stays(
     assert errors == sorted(errors, reverse=True)
     assert statistics(server) == []
     assert run(*arguments, "--apply") == 0
-    told = capsys.readouterr().out
-    assert "1. Zip, city: " in told
-    assert "they were created, and ANALYZE was run" in told
+    output = capsys.readouterr().out
+    assert "1. Zip, city: " in output
+    assert "they were created, and ANALYZE was run" in output
     assert [name for name, _ in statistics(server)] == ["countless_My addresses_Zip_city"]
     for finding in tried["findings"][:2]:
         truth = finding["rows"]
@@ -167,10 +167,10 @@ def test_what_is_wrong_is_told_in_one_line(
         ((f"{server.url}::people", "--model", addresses, "--queries", 3), 'has no column "Zip": give a model'),
     ):
         assert run("advise", *arguments) == 1
-        told = capsys.readouterr().err
-        assert message in told
-        assert "s3cret" not in told
-        assert "Traceback" not in told
+        errors = capsys.readouterr().err
+        assert message in errors
+        assert "s3cret" not in errors
+        assert "Traceback" not in errors
     assert run("advise", url, "--try", "--apply") == 2
     with server.connect() as connection:
         connection.execute('DROP VIEW "Far away".seen; DROP OWNED BY reader; DROP ROLE reader')
@@ -179,13 +179,13 @@ def test_what_is_wrong_is_told_in_one_line(
 def test_parts_of_a_question(addresses: Path) -> None:
     estimator = Estimator.load(addresses)
     where = "AGE > 3 AND (city IN ('city 3') AND zip IS NULL) AND age < 5 AND (age = 3 OR weekday > 1)"
-    asked = question(where, estimator.schema)
-    assert asked.parts == {
+    parts = question(where, estimator.schema)
+    assert parts.parts == {
         "age": ColumnFilter("AGE > 3 AND age < 5", False),
         "city": ColumnFilter("city IN ('city 3')", True),
         "Zip": ColumnFilter("zip IS NULL", True),
     }
-    assert asked.about(["city", "age"]) == "(AGE > 3 AND age < 5) AND (city IN ('city 3'))"
+    assert parts.about(["city", "age"]) == "(AGE > 3 AND age < 5) AND (city IN ('city 3'))"
     drawn = random_questions(estimator, 30, 1)
     assert {len(one.parts) for one in drawn} == {2, 3, 4}
     assert drawn == random_questions(estimator, 30, 1)
@@ -205,7 +205,7 @@ def test_the_best_set_is_chosen_first_and_each_column_served_once() -> None:
     def chosen(combinations: int) -> list[tuple[str, ...]]:
         fresh = [Judged(one.question, one.planner, one.model) for one in judged]
         ranking = Ranking(fresh, lambda columns: combinations, lambda where: 10.0, lambda where: joint.get(where, 10.0))
-        return [found.columns for found in ranking.choose(5)]
+        return [statistic.columns for statistic in ranking.choose(5)]
 
     assert chosen(100) == [("c", "d"), ("a", "b")]
     assert chosen(100_000) == [("a", "b")]  # ranges over too many combinations: no list holds them
@@ -235,10 +235,10 @@ def test_statistics_that_do_not_help_are_left_out(server: PrivatePostgresServer,
             for columns in [("weekday", "age"), DEPENDENT]
         )
         advised = Advised(planner.table, 2, 0, True, quantiles(findings), findings, suggestions)
-        found = put_to_the_test(planner, advised, keep=True)
+        tested = put_to_the_test(planner, advised, keep=True)
         none = put_to_the_test(planner, replace(advised, suggestions=suggestions[:1]), keep=True)
-    assert [one.effect is not None and one.effect.helped for one in found.suggestions] == [False, True]
-    assert found.applied == "kept"
+    assert [one.effect is not None and one.effect.helped for one in tested.suggestions] == [False, True]
+    assert tested.applied == "kept"
     assert none.applied == "undone"
     assert [name for name, _ in statistics(server)] == ["countless_My addresses_city_Zip"]
     with server.connect() as connection:

@@ -141,8 +141,8 @@ def test_the_readme_has_the_figures_of_the_large_table() -> None:
 
 def test_every_result_is_told_somewhere() -> None:
     folder = ROOT / "docs" / "results"
-    told = re.findall(r"`([\w/.*-]+)`", (folder / "README.md").read_text(encoding="utf-8"))
-    known = {path for name in told for path in folder.glob(name.replace("/*", "/**/*")) if path.is_file()}
+    matches = re.findall(r"`([\w/.*-]+)`", (folder / "README.md").read_text(encoding="utf-8"))
+    known = {path for name in matches for path in folder.glob(name.replace("/*", "/**/*")) if path.is_file()}
     files = {path for path in folder.rglob("*") if path.is_file()}
     assert files - known == {folder / "README.md"}
 

@@ -61,8 +61,8 @@ def test_forms(form: Form, good: list[Any], bad: list[Any]) -> None:
 @pytest.mark.parametrize("form", [SCHEMA, MANIFEST, CALIBRATION, REPORT])
 @given(value=JSON)
 def test_any_json_is_judged_in_one_short_line(form: Form, value: Any) -> None:
-    found = form.misfit(value, "it")
-    assert found is None or ("\n" not in found and len(found) < 400)
+    message = form.misfit(value, "it")
+    assert message is None or ("\n" not in message and len(message) < 400)
 
 
 def test_the_place_is_told() -> None:

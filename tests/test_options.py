@@ -66,15 +66,15 @@ BESIDE: dict[str, dict[str, Any]] = {  # what else must be given for the field t
 
 def outside(options: type[Options]) -> list[tuple[str, Any]]:
     """A value beyond every bound of every field."""
-    found: list[tuple[str, Any]] = []
+    wrong: list[tuple[str, Any]] = []
     for field in fields(options):
         setting = setting_of(field)
-        found += [(field.name, value) for value in WRONG_TYPES[setting.kind]]
-        found += [(field.name, setting.least - 1)] if setting.least is not None else []
-        found += [(field.name, setting.most + 1)] if setting.most is not None else []
-        found += [(field.name, bound) for bound in (setting.above, setting.below) if bound is not None]
-        found += [(field.name, "nosuch")] if setting.choices else []
-    return found
+        wrong += [(field.name, value) for value in WRONG_TYPES[setting.kind]]
+        wrong += [(field.name, setting.least - 1)] if setting.least is not None else []
+        wrong += [(field.name, setting.most + 1)] if setting.most is not None else []
+        wrong += [(field.name, bound) for bound in (setting.above, setting.below) if bound is not None]
+        wrong += [(field.name, "nosuch")] if setting.choices else []
+    return wrong
 
 
 @pytest.mark.parametrize(

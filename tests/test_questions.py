@@ -35,19 +35,19 @@ def source() -> Source:
 
 
 def test_every_kind_is_asked_and_runs(source: Source) -> None:
-    asked = questions_by_kind(source, 15, seed=1)
-    counts = Counter(kind for _, kind in asked)
+    questions = questions_by_kind(source, 15, seed=1)
+    counts = Counter(kind for _, kind in questions)
     assert list(counts) == list(KINDS)
     assert min(counts.values()) >= 4
     assert max(counts.values()) == 15
-    assert len({where for where, _ in asked}) == len(asked)
-    assert len(source.counts([where for where, _ in asked])) == len(asked)
+    assert len({where for where, _ in questions}) == len(questions)
+    assert len(source.counts([where for where, _ in questions])) == len(questions)
 
 
 def test_the_same_seed_asks_the_same(source: Source) -> None:
-    asked = questions_by_kind(source, 5, seed=1)
-    assert asked == questions_by_kind(source, 5, seed=1)
-    assert asked != questions_by_kind(source, 5, seed=2)
+    questions = questions_by_kind(source, 5, seed=1)
+    assert questions == questions_by_kind(source, 5, seed=1)
+    assert questions != questions_by_kind(source, 5, seed=2)
 
 
 def test_kinds_keep_to_their_operators(source: Source) -> None:
@@ -59,26 +59,28 @@ def test_kinds_keep_to_their_operators(source: Source) -> None:
         "text equality": (exp.EQ, exp.In),
     }
     for where, kind in questions_by_kind(source, 20, seed=3):
-        found = list(parse(where).find_all(exp.Predicate, exp.Connector))
+        operators = list(parse(where).find_all(exp.Predicate, exp.Connector))
         assert 1 <= len(set(parse(where).find_all(exp.Column))) <= 5
         if kind in allowed:
-            assert all(isinstance(item, allowed[kind]) for item in found), where
+            assert all(isinstance(item, allowed[kind]) for item in operators), where
     text = [where for where, kind in questions_by_kind(source, 20, seed=3) if kind == "text equality"]
     assert all('"path"' in where for where in text)
 
 
 def test_what_comes_from_a_row_matches_a_row(source: Source) -> None:
     sure = ("equality", "IN", "calendar", "LIKE 'x%'", "LIKE '%x'", "LIKE '%x%'", "ILIKE", "text equality")
-    asked = [(where, kind) for where, kind in questions_by_kind(source, 20, seed=4) if kind in (*sure, "LIKE AND LIKE")]
-    for (where, kind), rows in zip(asked, source.counts([where for where, _ in asked]), strict=True):
+    questions = [
+        (where, kind) for where, kind in questions_by_kind(source, 20, seed=4) if kind in (*sure, "LIKE AND LIKE")
+    ]
+    for (where, kind), rows in zip(questions, source.counts([where for where, _ in questions]), strict=True):
         assert rows >= 1, (kind, where)
 
 
 def test_only_the_named_columns_are_asked(source: Source) -> None:
-    asked = questions_by_kind(source, 5, seed=1, names=["delay", "PLACE"])
-    columns = {column.name for where, _ in asked for column in parse(where).find_all(exp.Column)}
+    questions = questions_by_kind(source, 5, seed=1, names=["delay", "PLACE"])
+    columns = {column.name for where, _ in questions for column in parse(where).find_all(exp.Column)}
     assert columns == {"delay", "place"}
-    assert "calendar" not in {kind for _, kind in asked}
+    assert "calendar" not in {kind for _, kind in questions}
 
 
 def test_the_profile_tells_text_from_names(source: Source) -> None:
@@ -105,5 +107,5 @@ def test_odd_values_make_sql_all_the_same() -> None:
         }
     )
     source = Source.open(frame)
-    asked = questions_by_kind(source, 10, seed=0)
-    assert len(source.counts([where for where, _ in asked])) == len(asked)
+    questions = questions_by_kind(source, 10, seed=0)
+    assert len(source.counts([where for where, _ in questions])) == len(questions)

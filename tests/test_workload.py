@@ -216,8 +216,8 @@ def test_calibration_asks_about_columns_and_text() -> None:
     source = Source.open(frame)
     schema = Table.encode(source, EncodeOptions(text=("t",))).schema
     clauses = mixed_clauses(schema, source, 90, seed=1)
-    asked = [frozenset(column.name for column in parse(where).find_all(exp.Column)) for where in clauses]
-    assert Counter(asked) == {frozenset({"n"}): 30, frozenset({"t"}): 30, frozenset({"n", "t"}): 30}
+    column_sets = [frozenset(column.name for column in parse(where).find_all(exp.Column)) for where in clauses]
+    assert Counter(column_sets) == {frozenset({"n"}): 30, frozenset({"t"}): 30, frozenset({"n", "t"}): 30}
     source.counts(clauses)
     only = Table.encode(source, EncodeOptions(columns=("t",), text=("t",))).schema
     assert all('"t"' in where for where in mixed_clauses(only, source, 30, seed=1))

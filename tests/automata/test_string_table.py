@@ -38,9 +38,9 @@ def test_pieces_of_the_strings_themselves(texts: list[str], data: st.DataObject)
     start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
     before, after = data.draw(st.tuples(st.sampled_from([text[:start], "%"]), st.sampled_from([text[end:], "%"])))
     table, pattern = StringTable(texts), like_pattern(like_pieces(before + text[start:end] + after))
-    found = table.like(pattern).tolist()
-    assert found[texts.index(text)]
-    assert found == table.like_by_python(pattern).tolist()
+    values = table.like(pattern).tolist()
+    assert values[texts.index(text)]
+    assert values == table.like_by_python(pattern).tolist()
     assert table.find(text[start:end].encode()).tolist() == [text[start:end] in each for each in texts]
 
 
@@ -67,13 +67,13 @@ def test_strings_that_begin_alike_are_searched_from_where_they_differ(texts: lis
 def test_folded_strings(texts: list[str], changed: dict[str, str], lower: bool) -> None:
     every = str.maketrans({letter: letter.lower() if lower else letter.upper() for letter in "abA_/"} | changed)
     expected = [text.translate(every) for text in texts]
-    found = StringTable(texts).folded(lower, changed)
-    assert list(found.texts) == expected
+    folded = StringTable(texts).folded(lower, changed)
+    assert list(folded.texts) == expected
     for piece in ("a", "B", "e", "É", "中"):
         pattern = like_pattern(like_pieces(f"%{piece}%"))
-        assert found.like(pattern).tolist() == [piece in text for text in expected]
-        assert found.like(like_pattern(like_pieces(f"{piece}%"))).tolist() == [t.startswith(piece) for t in expected]
-    assert found.is_sorted == (expected == sorted(expected))
+        assert folded.like(pattern).tolist() == [piece in text for text in expected]
+        assert folded.like(like_pattern(like_pieces(f"{piece}%"))).tolist() == [t.startswith(piece) for t in expected]
+    assert folded.is_sorted == (expected == sorted(expected))
 
 
 def test_more_is_shared_than_a_byte_can_tell() -> None:

@@ -91,9 +91,9 @@ def test_a_stopped_build_continues_with_the_next_index(lists: Path, capsys: pyte
     assert "1 of 2: stable all: 2 rows" in capsys.readouterr().err
     damaged.write_bytes(whole)
     assert len(build(lists, ["stable"], ["all", "amd64"])) == 5
-    told = capsys.readouterr().err
-    assert "stable all: done before" in told
-    assert "stable amd64: 3 rows" in told
+    errors = capsys.readouterr().err
+    assert "stable all: done before" in errors
+    assert "stable amd64: 3 rows" in errors
 
 
 def test_a_changed_index_is_read_again(lists: Path) -> None:

@@ -38,8 +38,8 @@ def test_update_replaces_the_model(run: Run, copied: Path, rows: Path) -> None:
     assert "new values or cells: city 1" in done.err
     assert load(copied).estimate("city = 'Paris'").rows == 300
     assert "1 epoch" in done.err
-    told = run("info", copied).out
-    assert "300 new rows" in told
+    output = run("info", copied).out
+    assert "300 new rows" in output
     assert run("estimate", copied, "city = 'Paris'", "--table-rows", "6600").out.startswith("600 rows")
 
 
@@ -88,9 +88,9 @@ def test_check_for_people_and_for_cron(run: Run, model: Path, people: Path, rows
     assert bad.code == 3
     assert len(bad.out.splitlines()) == 1
     assert "city has drifted" in bad.out
-    told = json.loads(run("check", model, rows, "--json", "--sample", "0").out)
-    assert told["drifted"][0] == "city"
-    assert not told["ok"]
+    output = json.loads(run("check", model, rows, "--json", "--sample", "0").out)
+    assert output["drifted"][0] == "city"
+    assert not output["ok"]
     assert run("check", model, people.parent / "nothing.parquet").code == 1
 
 

@@ -327,8 +327,8 @@ def test_explain(run: Run, model: Path) -> None:
         assert phrase in done.out
     done = run("explain", model, "age > 50 AND city = 'Oslo' AND married")
     assert "the model, without random sampling" in done.out
-    facts = json.loads(run("explain", model, "age > 50", "--json").out)
-    assert facts["visited"] == ["age"]
+    output = json.loads(run("explain", model, "age > 50", "--json").out)
+    assert output["visited"] == ["age"]
 
 
 class TestEvaluate:
@@ -361,9 +361,9 @@ class TestEvaluate:
         assert "10 true rows or more" in done.out
         assert "refused, which counts" not in done.out
         assert f"% of the table's {show.size(people.stat().st_size)}" in done.out
-        facts = json.loads(run("evaluate", model, people, "--queries", 30, "--kinds", "--json").out)
-        assert facts["by_filters"]["9-12"]["queries"] == 0
-        assert facts["by_estimate"]["1000+"]["coverage"] >= 0.5
+        output = json.loads(run("evaluate", model, people, "--queries", 30, "--kinds", "--json").out)
+        assert output["by_filters"]["9-12"]["queries"] == 0
+        assert output["by_estimate"]["1000+"]["coverage"] >= 0.5
 
     def test_kinds_are_not_patterns(self, run: Run, model: Path, people: Path) -> None:
         done = run("evaluate", model, people, "--kinds", "--patterns", "mix")
@@ -373,8 +373,8 @@ class TestEvaluate:
     def test_a_table_that_is_no_parquet_file_has_no_ratio(self, run: Run, model: Path, people: Path) -> None:
         table = people.with_suffix(".csv")
         connect().execute(f"COPY (FROM '{people}') TO '{table}'")
-        facts = json.loads(run("evaluate", model, table, "--queries", 5, "--json").out)
-        assert facts["table_bytes"] is None
+        output = json.loads(run("evaluate", model, table, "--queries", 5, "--json").out)
+        assert output["table_bytes"] is None
 
     def test_a_workload_is_read_or_written(self, run: Run, model: Path, people: Path) -> None:
         done = run("evaluate", model, people, "--workload", "w", "--save", "w")
@@ -394,9 +394,9 @@ class TestBaselines:
         assert done.code == 0, done.err
         for phrase in ("the same question, the same answer", "two parts of a range add up to it", "worst by"):
             assert phrase in done.out
-        facts = json.loads(run("evaluate", model, people, "--queries", 30, "--rules", "--json").out)
-        assert [rule["cases"] for rule in facts["rules"]] == [30] * 6
-        assert [rule["broken"] for rule in facts["rules"][:3]] == [0, 0, 0]
+        output = json.loads(run("evaluate", model, people, "--queries", 30, "--rules", "--json").out)
+        assert [rule["cases"] for rule in output["rules"]] == [30] * 6
+        assert [rule["broken"] for rule in output["rules"][:3]] == [0, 0, 0]
         assert run("evaluate", model, people, "--rules", "--workload", "w").code == 2
         assert run("evaluate", model, people, "--rules", "--kinds").code == 2
 
@@ -418,15 +418,15 @@ class TestBaselines:
     def test_json_has_the_same_facts(self, run: Run, model: Path, people: Path) -> None:
         names = "independence,row-sample,row-sample-10%,scan"
         done = run("evaluate", model, people, "--queries", 20, "--baselines", names, "--json")
-        found = json.loads(done.out)
-        assert [item["method"] for item in found] == ["particles", *names.split(",")]
-        for item in found:
+        output = json.loads(done.out)
+        assert [item["method"] for item in output] == ["particles", *names.split(",")]
+        for item in output:
             assert item["bytes"] > 100
             assert item["q_error"]["max"] >= item["q_error"]["p50"] >= 1
             assert item["latency_ms"]["p99"] >= item["latency_ms"]["p50"] > 0
             assert (item["answered"], item["queries"], item["problem"]) == (20, 20, None)
-        assert found[0]["bytes"] == model.stat().st_size
-        assert found[-1]["q_error"]["max"] == 1
+        assert output[0]["bytes"] == model.stat().st_size
+        assert output[-1]["q_error"]["max"] == 1
 
     def test_one_that_cannot_be_had_is_listed_with_the_reason(
         self, run: Run, model: Path, people: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -445,9 +445,9 @@ class TestBaselines:
     def test_a_clause_that_a_baseline_does_not_understand(
         self, run: Run, model: Path, people: Path, tmp_path: Path
     ) -> None:
-        asked = tmp_path / "w.jsonl"
-        asked.write_text('{"where": "age > 40", "rows": 1400}\n{"where": "id < 5", "rows": 5}\n')
-        done = run("evaluate", model, people, "--workload", asked, "--baselines", "independence,scan")
+        workload = tmp_path / "w.jsonl"
+        workload.write_text('{"where": "age > 40", "rows": 1400}\n{"where": "id < 5", "rows": 5}\n')
+        done = run("evaluate", model, people, "--workload", workload, "--baselines", "independence,scan")
         assert done.code == 0, done.err
         assert "independence answered 1 of 2 queries: " in done.out
         assert "scan answered" not in done.out
@@ -472,9 +472,9 @@ def test_info(run: Run, model: Path) -> None:
     done = run("info", model)
     assert "3,000 rows, 5 columns" in done.out
     assert "left out  id" in done.out
-    facts = json.loads(run("info", model, "--json").out)
-    assert facts["rows"] == 3000
-    assert facts["columns"][0] == {
+    output = json.loads(run("info", model, "--json").out)
+    assert output["rows"] == 3000
+    assert output["columns"][0] == {
         "name": "age",
         "type": "INTEGER",
         "distinct": 50,
@@ -483,11 +483,11 @@ def test_info(run: Run, model: Path) -> None:
         "digits": 1,
         "grid_cells": None,
     }
-    assert [column["name"] for column in facts["columns"]] == ["age", "city", "married", "since when", "score"]
+    assert [column["name"] for column in output["columns"]] == ["age", "city", "married", "since when", "score"]
     line = next(line for line in done.out.splitlines() if line.startswith("bytes "))
     for part in ("network ", "values of columns ", "counts of values and pairs ", "error bars "):
         assert part in line
-    sizes = list(facts["bytes"].values())
+    sizes = list(output["bytes"].values())
     assert sizes == sorted(sizes, reverse=True)
     assert 0.8 * model.stat().st_size < sum(sizes) < model.stat().st_size  # the rest is the archive's directory
 

@@ -35,13 +35,13 @@ def test_for_people(run: Run, model: Path, people: Path) -> None:
 
 def test_json(run: Run, model: Path, people: Path) -> None:
     done = run("diagnose", model, people, "--queries", 40, "--filters", "2-3", "--seed", 3, "--json")
-    facts = json.loads(done.out)
-    assert [group["label"] for group in facts["by_filters"]] == ["2", "3"]
-    assert sum(group["queries"] for group in facts["by_truth"]) == facts["queries"] == 40
-    assert set(facts["sampler"]["own_answers"]) == {"exact", "settled", "moving"}
-    assert len(facts["worst"]) == 20
-    assert {"where", "truth", "estimate", "own", "blame"} <= set(facts["worst"][0])
-    assert "answers" not in facts
+    output = json.loads(done.out)
+    assert [group["label"] for group in output["by_filters"]] == ["2", "3"]
+    assert sum(group["queries"] for group in output["by_truth"]) == output["queries"] == 40
+    assert set(output["sampler"]["own_answers"]) == {"exact", "settled", "moving"}
+    assert len(output["worst"]) == 20
+    assert {"where", "truth", "estimate", "own", "blame"} <= set(output["worst"][0])
+    assert "answers" not in output
 
 
 def test_files(run: Run, model: Path, people: Path, tmp_path: Path) -> None:
@@ -62,11 +62,11 @@ def test_files(run: Run, model: Path, people: Path, tmp_path: Path) -> None:
 def test_a_workload(run: Run, model: Path, people: Path, tmp_path: Path) -> None:
     saved = tmp_path / "w.jsonl"
     run("evaluate", model, people, "--queries", 25, "--save", saved)
-    facts = json.loads(run("diagnose", model, people, "--workload", saved, "--json").out)
+    output = json.loads(run("diagnose", model, people, "--workload", saved, "--json").out)
     evaluated = json.loads(run("evaluate", model, people, "--workload", saved, "--json").out)
-    assert facts["queries"] == 25
-    assert facts["q_error"]["max"] == evaluated["q_error"]["max"]
-    assert facts["q_error"]["p95"] == evaluated["q_error"]["p95"]
+    assert output["queries"] == 25
+    assert output["q_error"]["max"] == evaluated["q_error"]["max"]
+    assert output["q_error"]["p95"] == evaluated["q_error"]["p95"]
 
 
 @pytest.mark.parametrize(

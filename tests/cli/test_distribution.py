@@ -20,21 +20,21 @@ def test_a_line_for_each_value(run: Run, model: Path) -> None:
 
 
 def test_bins_and_json(run: Run, model: Path) -> None:
-    found = json.loads(run("distribution", model, "since when", "city", "--bins", 3, "--json").out)
-    assert found["total"]["rows"] == 3000
-    assert {"since when_from", "since when_to", "city", "share", "rows", "low", "high"} == set(found["values"][0])
+    output = json.loads(run("distribution", model, "since when", "city", "--bins", 3, "--json").out)
+    assert output["total"]["rows"] == 3000
+    assert {"since when_from", "since when_to", "city", "share", "rows", "low", "high"} == set(output["values"][0])
 
 
 def test_edges_and_a_file(run: Run, model: Path, tmp_path: Path) -> None:
-    found = json.loads(run("distribution", model, "age", "--bins", "20, 40,60", "--json").out)
-    assert [(value["age_from"], value["age_to"]) for value in found["values"]] == [(20, 40), (40, 60)]
-    assert found["outside"] == 3000 - sum(value["rows"] for value in found["values"])
+    output = json.loads(run("distribution", model, "age", "--bins", "20, 40,60", "--json").out)
+    assert [(value["age_from"], value["age_to"]) for value in output["values"]] == [(20, 40), (40, 60)]
+    assert output["outside"] == 3000 - sum(value["rows"] for value in output["values"])
     for name in ("ages.csv", "ages.parquet"):
         out = tmp_path / name
         done = run("distribution", model, "age", "--bins", "20,40,60", "-o", out)
         assert (done.code, done.out, done.err) == (0, "", f"wrote 2 lines to {out}\n")
         lines = connect().sql(f"SELECT age_from, age_to, rows FROM '{out}'").fetchall()
-        assert lines == [(value["age_from"], value["age_to"], value["rows"]) for value in found["values"]]
+        assert lines == [(value["age_from"], value["age_to"], value["rows"]) for value in output["values"]]
     day = run("distribution", model, "since when", "--bins", "2020-01-01,2020-01-15,2020-02-09", "--json")
     assert json.loads(day.out)["outside"] == 0
 

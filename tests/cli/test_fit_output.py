@@ -75,7 +75,7 @@ def test_a_missing_config(run: Run, people: Path, tmp_path: Path) -> None:
 
 
 def test_the_shell_completes_options_of_a_command() -> None:
-    asked = {"_COUNTLESS_COMPLETE": "bash_complete", "COMP_WORDS": "countless fit --max", "COMP_CWORD": "2"}
+    environment = {"_COUNTLESS_COMPLETE": "bash_complete", "COMP_WORDS": "countless fit --max", "COMP_CWORD": "2"}
     command = [str(Path(sys.executable).with_name("countless"))]
-    done = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["plain,--max-distinct", "plain,--max-length"]

@@ -58,9 +58,9 @@ def test_standard_output(
         monkeypatch.setattr(sys, "stdout", full)
         assert run(*(str(model) if word == "MODEL" else word for word in arguments)) == 1
         monkeypatch.undo()
-    told = capfd.readouterr().err
-    assert told.count("\n") == 1
-    assert "error: cannot write the output: No space left on device; free some space" in told
+    errors = capfd.readouterr().err
+    assert errors.count("\n") == 1
+    assert "error: cannot write the output: No space left on device; free some space" in errors
 
 
 @needs_dev_full
@@ -94,8 +94,8 @@ def test_a_table(
     words = {"MODEL": str(model), "TABLE": str(people), "OUT": str(out)}
     with files_of_at_most(1_000):
         assert run(*(words.get(word, word) for word in arguments)) == 1
-    told = capfd.readouterr().err.strip().splitlines()[-1]
-    assert told.startswith(f"error: cannot write {out}: File too large; nothing was changed: free some space")
+    message = capfd.readouterr().err.strip().splitlines()[-1]
+    assert message.startswith(f"error: cannot write {out}: File too large; nothing was changed: free some space")
     assert out.read_text() == "old"
     assert list(tmp_path.iterdir()) == [out]
 

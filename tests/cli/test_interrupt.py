@@ -44,15 +44,15 @@ def _hear_interrupts() -> None:
 def interrupted_at(started: subprocess.Popen[str], word: str) -> tuple[int, list[str]]:
     """The exit code, and what is told but the modules, of a command that is interrupted when it has told ``word``."""
     assert started.stderr is not None
-    told = []
+    lines = []
     for line in started.stderr:
-        told.append(line.rstrip("\n"))
+        lines.append(line.rstrip("\n"))
         if word in line.split():
             started.send_signal(signal.SIGINT)
             break
-    told += started.stderr.read().splitlines()
+    lines += started.stderr.read().splitlines()
     # Click begins a new line if it hears the signal first.
-    return started.wait(), [line for line in told if line and not line.startswith("import time:")]
+    return started.wait(), [line for line in lines if line and not line.startswith("import time:")]
 
 
 @pytest.mark.parametrize("module", ["numpy", "countless", "click", "countless.cli.main"])
@@ -102,17 +102,17 @@ def test_while_the_service_starts(model: Path, module: str) -> None:
 
 def test_while_a_module_of_fitting_is_loaded(people: Path, tmp_path: Path) -> None:
     with command("fit", people, "-o", tmp_path / "x.countless", "--epochs", "1") as started:
-        code, told = interrupted_at(started, "torch.fx")
+        code, lines = interrupted_at(started, "torch.fx")
     assert code == 130
-    assert "interrupted" in told[-1]
-    assert not any("Traceback" in line for line in told)
+    assert "interrupted" in lines[-1]
+    assert not any("Traceback" in line for line in lines)
 
 
 def test_the_service_stops_once_it_serves(model: Path) -> None:
     with command("serve", model, "--port", 0) as started:
-        code, told = interrupted_at(started, "serving")
+        code, lines = interrupted_at(started, "serving")
     assert code == 130
-    assert told[-1] == "stopped"
+    assert lines[-1] == "stopped"
 
 
 def test_twice_while_the_service_stops(model: Path) -> None:
@@ -148,8 +148,8 @@ def test_when_all_is_told(model: Path) -> None:
         assert started.stderr is not None
         assert "3,000" in started.stdout.readline()
         started.send_signal(signal.SIGINT)
-        told = [line for line in started.stderr.read().splitlines() if not line.startswith("import time:")]
-        assert (started.wait(), [line for line in told if line]) in (
+        lines = [line for line in started.stderr.read().splitlines() if not line.startswith("import time:")]
+        assert (started.wait(), [line for line in lines if line]) in (
             (0, []),
             (130, ["interrupted"]),
             (-signal.SIGINT, []),

@@ -81,9 +81,9 @@ def test_ctrl_c_after_training(
         patch.setattr("countless.estimator.fitting.calibrating.mixed_clauses", stop)
         done = run("fit", people, "-o", model, "--exclude", "id", *memory, *FAST)
     assert done.code == 130
-    told = done.err.splitlines()[-1]
-    assert told.startswith("interrupted while calibrating, after training was finished: what is done is ")
-    assert told.endswith("add --resume to continue, which needs only a moment")
+    message = done.err.splitlines()[-1]
+    assert message.startswith("interrupted while calibrating, after training was finished: what is done is ")
+    assert message.endswith("add --resume to continue, which needs only a moment")
     assert done.err.count("interrupted") == 1
     assert "" not in done.err.splitlines()
     assert not model.exists()

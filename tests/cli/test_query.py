@@ -31,17 +31,17 @@ def test_csv(run: Run, model: Path) -> None:
 
 
 def test_json_with_intervals(run: Run, model: Path) -> None:
-    found = json.loads(run("query", model, SQL, "--json", "--intervals").out)
-    names = [column["name"] for column in found["columns"]]
+    output = json.loads(run("query", model, SQL, "--json", "--intervals").out)
+    names = [column["name"] for column in output["columns"]]
     assert names == ["city", "n", "n_low", "n_high", "avg(age)", "avg(age)_low", "avg(age)_high"]
-    assert all(row[2] <= row[1] <= row[3] and row[5] <= row[4] <= row[6] for row in found["rows"])
-    assert found["count"]["where"] == "married"
-    assert found["left_out_rows"] >= 0
+    assert all(row[2] <= row[1] <= row[3] and row[5] <= row[4] <= row[6] for row in output["rows"])
+    assert output["count"]["where"] == "married"
+    assert output["left_out_rows"] >= 0
 
 
 def test_dates_in_json(run: Run, model: Path) -> None:
-    found = json.loads(run("query", model, 'SELECT quantile_disc("since when", 0.5) FROM t', "--json").out)
-    assert found["rows"][0][0].startswith("2020-0")
+    output = json.loads(run("query", model, 'SELECT quantile_disc("since when", 0.5) FROM t', "--json").out)
+    assert output["rows"][0][0].startswith("2020-0")
 
 
 def test_errors(run: Run, model: Path) -> None:

@@ -49,12 +49,12 @@ class TestAnomalies:
     def test_json_lines(self, run: Run, model: Path, tmp_path: Path) -> None:
         path = tmp_path / "rows.csv"
         path.write_text("age,city\n30,Oslo\n30,Atlantis\n")
-        found = [json.loads(line) for line in run("anomalies", model, path, "--json").out.splitlines()]
-        assert [line["row"] for line in found] == [1, 0]
-        assert found[0]["log_probability"] is None
-        assert (found[0]["column"], found[0]["value"], found[0]["probability"]) == ("city", "Atlantis", 0.0)
-        (wanted, _) = Estimator.load(model).log_prob(path)
-        assert found[1]["log_probability"] == pytest.approx(wanted)
+        outputs = [json.loads(line) for line in run("anomalies", model, path, "--json").out.splitlines()]
+        assert [line["row"] for line in outputs] == [1, 0]
+        assert outputs[0]["log_probability"] is None
+        assert (outputs[0]["column"], outputs[0]["value"], outputs[0]["probability"]) == ("city", "Atlantis", 0.0)
+        (expected, _) = Estimator.load(model).log_prob(path)
+        assert outputs[1]["log_probability"] == pytest.approx(expected)
 
     def test_a_file(self, run: Run, model: Path, people: Path, tmp_path: Path) -> None:
         out = tmp_path / "odd.csv"

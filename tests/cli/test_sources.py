@@ -65,10 +65,10 @@ def test_a_csv_file_with_options(people: Path, tmp_path: Path, capsys: pytest.Ca
     assert "fit again if this is so: " in again
     fewer = ("--evidence", 100)  # of a table that is kept whole nothing is advised
     assert run("fit", table, "-o", model, *delim, "--csv", "decimal_separator=,", *fewer, *FAST) == 0
-    told = capsys.readouterr().err
-    assert "decimal" not in told.partition("train longer")[0]
-    if "train longer" in told:
-        assert "--csv delim=^ --csv decimal_separator=, --budget" in told.replace("'", "")
+    errors = capsys.readouterr().err
+    assert "decimal" not in errors.partition("train longer")[0]
+    if "train longer" in errors:
+        assert "--csv delim=^ --csv decimal_separator=, --budget" in errors.replace("'", "")
     estimator = Estimator.load(model)
     assert estimator.rows == total[0]
     assert estimator.estimate("half > 30").rows == pytest.approx(total[1], rel=0.2)
@@ -98,8 +98,8 @@ def test_commands_read_a_csv_file_as_the_fit_did(tmp_path: Path, capsys: pytest.
     for command in ("calibrate", "train", "update"):
         effort = () if command == "calibrate" else ("--epochs", 1)
         assert run(command, model, table, "-o", again, *effort) == 0
-    told = capsys.readouterr().err
-    assert "these rows are the table that the model was fitted on" in told
+    errors = capsys.readouterr().err
+    assert "these rows are the table that the model was fitted on" in errors
     assert Estimator.load(again).rows == 800
     assert Estimator.load(again).schema.csv == {"delim": ";", "decimal_separator": ","}
     assert run("evaluate", model, table, "--rules", "--queries", 3) == 0
@@ -108,9 +108,9 @@ def test_commands_read_a_csv_file_as_the_fit_did(tmp_path: Path, capsys: pytest.
     capsys.readouterr()
     for command in ("evaluate", "check", "update", "calibrate", "train", "diagnose"):
         assert run(command, model, plain, "--csv", "delim=;") == 1
-        told = capsys.readouterr().err
-        assert 'the column "Order Total" is VARCHAR in the table and DOUBLE in the model: say how to read' in told
-        assert told.rstrip().endswith("add --csv decimal_separator=','")
+        errors = capsys.readouterr().err
+        assert 'the column "Order Total" is VARCHAR in the table and DOUBLE in the model: say how to read' in errors
+        assert errors.rstrip().endswith("add --csv decimal_separator=','")
 
 
 def test_fit_a_query_on_files(people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,14 +129,14 @@ def test_fit_from_postgresql_keeps_no_password(
     monkeypatch.setenv("PGPASSWORD", "another secret")
     model = tmp_path / "m.countless"
     assert run("fit", url, "--table", "public.people", "--exclude", "id", "-o", model, *FAST) == 0
-    told = capsys.readouterr()
-    assert "reading from PostgreSQL" in told.err
-    assert "3,000 rows of about 3,000" in told.err
+    output = capsys.readouterr()
+    assert "reading from PostgreSQL" in output.err
+    assert "3,000 rows of about 3,000" in output.err
     estimator = Estimator.load(model)
     assert estimator.rows == 3000
     assert run("evaluate", model, f"{url}::people", "--queries", 3) == 0
     told_later = capsys.readouterr()
-    everything = told.out + told.err + told_later.out + told_later.err + json.dumps(estimator.report)
+    everything = output.out + output.err + told_later.out + told_later.err + json.dumps(estimator.report)
     for hidden in (secret, quote(secret, safe=""), "another secret"):
         assert hidden not in everything
         assert hidden.encode() not in model.read_bytes()

@@ -26,14 +26,14 @@ def test_what_is_left_out_is_listed(run: Run, fitted: Estimator, tmp_path: Path)
     assert "400 rows of the table, whole, in " in run("info", model).out
     done = run("strip", model, "-o", public)
     assert done.code == 0
-    told = " ".join(done.err.split())
-    assert "left out: 400 evidence rows of the table" in told
-    assert f"left out: the texts of {len(fitted.calibration.queries)} calibration questions" in told
+    message = " ".join(done.err.split())
+    assert "left out: 400 evidence rows of the table" in message
+    assert f"left out: the texts of {len(fitted.calibration.queries)} calibration questions" in message
     grids = [column for column in fitted.schema.coded if column.grid is not None]
     for column in grids:
-        assert f"of {column.name} {len(column.values)} of 400 values" in told
+        assert f"of {column.name} {len(column.values)} of 400 values" in message
     assert len(grids) == 2
-    assert "it still holds every distinct value of the fitted columns (of " in told
+    assert "it still holds every distinct value of the fitted columns (of " in message
     assert "evidence  none: no rows of the table are in the file" in run("info", public).out
     two = run("estimate", public, "kind > amount")
     assert two.code == 1

@@ -93,10 +93,10 @@ class TestFit:
         options = ("--text", "line", "--max-length", 6, "--epochs", 1, "--text-model")
         done = run("fit", table, "-o", tmp_path / "m", *options)
         assert done.code == 0, done.err
-        told = re.findall(r"validation: [0-9.]+ bits/character with text masked, [0-9.]+ without", done.err)
-        assert len(told) == 2
-        assert told[0] == told[1]
-        assert told[0] in run("info", tmp_path / "m").out
+        matches = re.findall(r"validation: [0-9.]+ bits/character with text masked, [0-9.]+ without", done.err)
+        assert len(matches) == 2
+        assert matches[0] == matches[1]
+        assert matches[0] in run("info", tmp_path / "m").out
 
     def test_columns_that_must_not_be_text(self, run: Run, tmp_path: Path) -> None:
         table = tmp_path / "t.txt"
@@ -219,18 +219,18 @@ class TestEvaluate:
     def test_text_alone_is_asked_for_pieces(self, run: Run, pages: Path, lines: Path, tmp_path: Path) -> None:
         saved = tmp_path / "w.jsonl"
         done = run("evaluate", pages, lines, "--queries", 30, "--save", saved, "--json")
-        facts = json.loads(done.out)
-        assert set(facts["by_class"]) <= {"3 characters", "4 characters", "5 characters"}
+        output = json.loads(done.out)
+        assert set(output["by_class"]) <= {"3 characters", "4 characters", "5 characters"}
         queries = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
         assert all(query["where"].startswith('"line" LIKE \'%') and query["rows"] > 0 for query in queries)
         again = json.loads(run("evaluate", pages, lines, "--workload", saved, "--json").out)
-        assert again["by_class"] == facts["by_class"]
+        assert again["by_class"] == output["by_class"]
 
     def test_a_mix_of_patterns(self, run: Run, pages: Path, lines: Path) -> None:
-        facts = json.loads(run("evaluate", pages, lines, "--queries", 44, "--patterns", "mix", "--json").out)
-        assert len(facts["by_class"]) == 11
-        assert all(entry["queries"] == 4 for entry in facts["by_class"].values())
-        assert set(facts["by_class"]["regex"]) == {"queries", "refused", "coverage", "width", *facts["q_error"]}
+        output = json.loads(run("evaluate", pages, lines, "--queries", 44, "--patterns", "mix", "--json").out)
+        assert len(output["by_class"]) == 11
+        assert all(entry["queries"] == 4 for entry in output["by_class"].values())
+        assert set(output["by_class"]["regex"]) == {"queries", "refused", "coverage", "width", *output["q_error"]}
 
     def test_classes_for_people(self, run: Run, pages: Path, lines: Path) -> None:
         out = run("evaluate", pages, lines, "--queries", 22, "--patterns", "mix").out
@@ -261,11 +261,11 @@ class TestEvaluate:
     def test_baselines_on_text(self, run: Run, pages: Path, lines: Path) -> None:
         done = run("evaluate", pages, lines, "--queries", 22, "--patterns", "mix", "--baselines", "--json")
         assert done.code == 0, done.err
-        found = {item["method"]: item for item in json.loads(done.out)}
-        assert "is not for text columns" in found["independence"]["problem"]
+        evaluations = {item["method"]: item for item in json.loads(done.out)}
+        assert "is not for text columns" in evaluations["independence"]["problem"]
         for name in ("particles", "row-sample", "duckdb-guess", "scan"):
-            assert (found[name]["answered"], found[name]["problem"]) == (22, None)
-        assert found["postgres"]["answered"] == 22 or "PostgreSQL" in found["postgres"]["problem"]
+            assert (evaluations[name]["answered"], evaluations[name]["problem"]) == (22, None)
+        assert evaluations["postgres"]["answered"] == 22 or "PostgreSQL" in evaluations["postgres"]["problem"]
 
     def test_patterns_need_text(self, run: Run, model: Path, people: Path) -> None:
         done = run("evaluate", model, people, "--patterns", "mix")
@@ -284,10 +284,10 @@ def test_info(run: Run, pages: Path) -> None:
         "training  of line: 12 epochs",
     ):
         assert phrase in out
-    facts = json.loads(run("info", pages, "--json").out)
-    assert facts["columns"] == []
-    assert facts["model"] is None
-    assert facts["texts"][0]["rare_characters"] == 2
+    output = json.loads(run("info", pages, "--json").out)
+    assert output["columns"] == []
+    assert output["model"] is None
+    assert output["texts"][0]["rare_characters"] == 2
 
 
 def test_explain(run: Run, pages: Path) -> None:

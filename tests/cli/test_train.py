@@ -36,8 +36,8 @@ def test_a_model_is_trained_longer_with_the_command_that_its_fit_tells(run: Run,
     model = tmp_path / "m.countless"
     done = run("fit", table, "-o", model, "--evidence", 100, *FAST)
     assert done.code == 0, done.err
-    kept = tmp_path / "m.countless.training"
-    assert f"wrote {kept} (" in done.err
+    checkpoint = tmp_path / "m.countless.training"
+    assert f"wrote {checkpoint} (" in done.err
     assert "): it is for countless train, and may be deleted" in done.err
     assert f"train longer: countless train {model} {table} --budget 1m" in done.err
     assert files(tmp_path) == ["m.countless", "m.countless.training", "some.parquet"]
@@ -48,7 +48,7 @@ def test_a_model_is_trained_longer_with_the_command_that_its_fit_tells(run: Run,
     assert f"wrote {model} (" in done.err
     assert load(model).report["epochs"] == 4.0
     assert files(tmp_path) == ["m.countless", "m.countless.training", "some.parquet"]
-    kept.unlink()
+    checkpoint.unlink()
     done = run("train", model, table, "--epochs", 1, "-o", tmp_path / "other")
     assert done.code == 0, done.err
     assert "there is no" in done.err

@@ -62,7 +62,7 @@ def parent_of(process: int) -> int:
 
 def our_workers() -> list[int]:
     """The processes that train for this one."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         process = int(folder.name)
         try:
@@ -73,8 +73,8 @@ def our_workers() -> list[int]:
         while is_worker and ancestor not in (0, os.getpid()):
             ancestor = parent_of(ancestor)
         if is_worker and ancestor == os.getpid():
-            found.append(process)
-    return sorted(found)
+            processes.append(process)
+    return sorted(processes)
 
 
 @pytest.fixture(scope="module")
@@ -115,15 +115,15 @@ def test_a_lost_worker_is_replaced(
 
     with Cluster() as cluster:
         trainer = ClusterTrainer(cluster, tmp_path, Workers(2, 1), codes, MEMORY, save_every=0.2)
-        found = trainer(recipe, table, checkpoint=checkpoint, resume=False, stopped=False, on_progress=watch)
+        trained = trainer(recipe, table, checkpoint=checkpoint, resume=False, stopped=False, on_progress=watch)
     assert killed
     assert killed[0] < 1.0
     assert min(after) > 0.1
-    assert found.report["epochs"] == OPTIONS.epochs
-    assert not found.interrupted
-    assert found.report["train_bits"] == pytest.approx(alone.report["train_bits"], rel=0.01)
-    assert found.report["unmasked_bits"] == pytest.approx(alone.report["unmasked_bits"], rel=0.01)
-    assert {name: array.shape for name, array in found.arrays.items()} == {
+    assert trained.report["epochs"] == OPTIONS.epochs
+    assert not trained.interrupted
+    assert trained.report["train_bits"] == pytest.approx(alone.report["train_bits"], rel=0.01)
+    assert trained.report["unmasked_bits"] == pytest.approx(alone.report["unmasked_bits"], rel=0.01)
+    assert {name: array.shape for name, array in trained.arrays.items()} == {
         name: array.shape for name, array in alone.arrays.items()
     }
 
@@ -218,7 +218,7 @@ class Stops(Listener):
 
 def test_fitted_until_a_ctrl_c(ray: str, people: Path, tmp_path: Path) -> None:
     heard = Stops()
-    found = fit(
+    estimator = fit(
         people,
         exclude="id",
         epochs=100_000,
@@ -233,12 +233,12 @@ def test_fitted_until_a_ctrl_c(ray: str, people: Path, tmp_path: Path) -> None:
     )
     assert heard.stages[:1] == ["reading all columns"]
     assert {"encoding rows", "shuffling rows", "training"} < set(heard.stages)
-    assert found.report["interrupted"]
-    assert found.report["train_rows"] == 2_475
-    assert found.rows == 3_000
+    assert estimator.report["interrupted"]
+    assert estimator.report["train_rows"] == 2_475
+    assert estimator.rows == 3_000
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint", "codes"}
-    assert found.info()["evidence"]["rows"] == 3_000
-    assert found.estimate("age > 40").rows == pytest.approx(1620, rel=0.3)
+    assert estimator.info()["evidence"]["rows"] == 3_000
+    assert estimator.estimate("age > 40").rows == pytest.approx(1620, rel=0.3)
 
 
 class Notes(SweepListener):
@@ -256,8 +256,8 @@ def test_sweeps_run_as_tasks(ray: str, tmp_path: Path) -> None:
     notes = Notes()
     with ClusterTasks(ray, tmp_path, None, 1) as backend:
         assert backend.most == 2
-        found = sweep(jobs, tmp_path, watch=notes, backend=backend)
-        assert found == SweepOutcome(2, {"bad": "ValueError: broken"}, ("c",))
+        outcome = sweep(jobs, tmp_path, watch=notes, backend=backend)
+        assert outcome == SweepOutcome(2, {"bad": "ValueError: broken"}, ("c",))
         assert sorted(notes.lines) == ["counting a", "counting b"]
         (tmp_path / "mended").touch()
         assert sweep(jobs, tmp_path, backend=backend) == SweepOutcome(4, {}, ())

@@ -63,12 +63,12 @@ def test_random_tables(seed: int) -> None:
     drawn = draw_table(seed, RELATION)
     source = made(drawn.select)
     excluded: tuple[str, ...] = ()
-    while (told := refused(source, EncodeOptions(None, excluded, drawn.max_distinct, drawn.text))) is not None:
-        if "no column is left to model" in told:
+    while (message := refused(source, EncodeOptions(None, excluded, drawn.max_distinct, drawn.text))) is not None:
+        if "no column is left to model" in message:
             return
-        named = excluded_by(told)
-        assert named, told
-        assert f'"{named[0]}"' in told
+        named = excluded_by(message)
+        assert named, message
+        assert f'"{named[0]}"' in message
         assert not set(excluded) & set(named)  # to leave it out helps
         excluded += named
 

@@ -84,8 +84,8 @@ class TestDrawn:
         connection = connect()
         connection.execute("SET threads = 4")
         groups = connection.sql("SELECT i % 60000 AS a, 'x' || i % 60000 AS b FROM range(400000) t(i) GROUP BY ALL")
-        found = drawn(groups, 5000, max_distinct=100, text=("b",)).source()
-        assert found.rows(f"SELECT count(*), count(*) FILTER (b = 'x' || a) FROM {found.table}") == [(5000, 5000)]
+        source = drawn(groups, 5000, max_distinct=100, text=("b",)).source()
+        assert source.rows(f"SELECT count(*), count(*) FILTER (b = 'x' || a) FROM {source.table}") == [(5000, 5000)]
         (left,) = connection.sql("SELECT count(*) FROM duckdb_tables()").fetchall()
         assert left == (0,)
 
@@ -125,19 +125,17 @@ class TestDrawn:
             table = table.pl()
         elif kind == "arrow":
             table = table.to_arrow_table()
-        found = drawn(table, 200).source()
-        sums = (
-            f"SELECT count(*), count(DISTINCT a), count(*) FILTER (b = 'x' || a AND \"s.c\" = a + 1) FROM {found.table}"
-        )
-        assert found.rows(sums) == [(200, 200, 200)]
+        source = drawn(table, 200).source()
+        sums = "SELECT count(*), count(DISTINCT a), count(*) FILTER (b = 'x' || a AND \"s.c\" = a + 1)"
+        assert source.rows(f"{sums} FROM {source.table}") == [(200, 200, 200)]
 
 
 class TestUpdated:
     def test_a_whole_table_stays_whole(self) -> None:
         rng = np.random.default_rng(0)
         assert updated_shares(90_000, 90_000, 5_000, evidence_rows("auto", 95_000), rng) == (90_000, 5_000)
-        kept, fresh = updated_shares(90_000, 90_000, 30_000, evidence_rows("auto", 120_000), rng)
-        assert kept + fresh == 100_000
+        old, fresh = updated_shares(90_000, 90_000, 30_000, evidence_rows("auto", 120_000), rng)
+        assert old + fresh == 100_000
         assert fresh == pytest.approx(25_000, abs=1_000)
 
     @pytest.mark.parametrize("held", [300, 1_000])
@@ -185,12 +183,12 @@ class TestUpdated:
     def test_a_larger_sample_never_lacks_old_rows(self) -> None:
         rng = np.random.default_rng(1)
         for _ in range(200):
-            kept, fresh = updated_shares(1_000, 10_000, 5_000, 1_500, rng)
-            assert kept <= 1_000
-            assert 1_300 < kept + fresh <= 1_500
+            old, fresh = updated_shares(1_000, 10_000, 5_000, 1_500, rng)
+            assert old <= 1_000
+            assert 1_300 < old + fresh <= 1_500
         assert sum(updated_shares(1_000, 10_000, 1, 1_000, rng)) == 1_000
-        kept, fresh = updated_shares(100_000, 3 * 10**9, 10**9, 100_000, rng)
-        assert kept + fresh == 100_000
+        old, fresh = updated_shares(100_000, 3 * 10**9, 10**9, 100_000, rng)
+        assert old + fresh == 100_000
         assert fresh == pytest.approx(25_000, rel=0.05)
 
 

@@ -109,8 +109,8 @@ def test_the_same_codes_as_from_parquet(server: PrivatePostgresServer, people: P
 def test_every_kind_of_column(server: PrivatePostgresServer) -> None:
     source = Source.open(server.url, table="odd.kinds")
     values = source.rows(f"SELECT columns(*)::VARCHAR FROM {source.table}")[0]
-    found = [(name, kind, value) for (name, kind), value in zip(source.columns(), values, strict=True)]
-    assert found == EXPECTED
+    columns = [(name, kind, value) for (name, kind), value in zip(source.columns(), values, strict=True)]
+    assert columns == EXPECTED
     assert {column.name for column in Table.encode(source).schema.left_out} == {"j", "k", "m", "n", 'Odd "name'}
 
 
@@ -223,10 +223,10 @@ def test_the_driver_may_be_missing(server: PrivatePostgresServer, monkeypatch: p
 def test_ctrl_c_stops_a_query_that_takes_long(server: PrivatePostgresServer) -> None:
     def running() -> int:
         with server.connect() as connection:
-            asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY%pg_sleep(1000)%'"
-            found = connection.execute(asked).fetchone()
-        assert found is not None
-        return int(found[0])
+            clause = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY%pg_sleep(1000)%'"
+            row = connection.execute(clause).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def interrupt() -> None:
         while not running():

@@ -10,12 +10,12 @@ from countless.data.progress import Meter, ScanProgress
 def readings(*steps: tuple[float, float], begun: float = 0.0) -> list[ScanProgress]:
     """What a meter of a million rows tells at these times and fractions."""
     now = [0.0]
-    told: list[ScanProgress] = []
-    meter = Meter(told.append, 1_000_000, begun, clock=lambda: now[0])
+    readings_so_far: list[ScanProgress] = []
+    meter = Meter(readings_so_far.append, 1_000_000, begun, clock=lambda: now[0])
     for seconds, fraction in steps:
         now[0] = seconds
         meter.at(fraction)
-    return told
+    return readings_so_far
 
 
 def test_nothing_is_told_of_the_time_before_something_is_done() -> None:

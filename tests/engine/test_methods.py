@@ -92,9 +92,9 @@ def test_sampled_means_are_unbiased(method: str, budget: int, seed: int) -> None
     runtime = random_joint(seed)
     box = box_of({0: [0, 2, 3], 1: [0, 2], 2: [1, 2, 4], 3: [1]}, runtime.sizes)
     truth = exact(runtime, box).density
-    found = [ask(method, runtime, box, budget, s).density for s in range(SEEDS)]
-    error = np.std(found, ddof=1) / np.sqrt(SEEDS)
-    assert abs(np.mean(found) - truth) < 4.5 * error + 1e-12
+    samples = [ask(method, runtime, box, budget, s).density for s in range(SEEDS)]
+    error = np.std(samples, ddof=1) / np.sqrt(SEEDS)
+    assert abs(np.mean(samples) - truth) < 4.5 * error + 1e-12
 
 
 @pytest.mark.parametrize("method", SKIPPING)
@@ -102,8 +102,8 @@ def test_skipping_methods_are_unbiased_for_conditionals_that_do_not_agree(method
     runtime = PrefixRuntime((5, 4, 6, 3), seed=11, order=(2, 0, 3, 1))
     box = box_of({0: [0, 1, 4], 2: [0, 2, 3, 5], 1: [1, 2]}, runtime.sizes)
     truth = exact(runtime, box).density
-    found = [ask(method, runtime, box, 4, s).density for s in range(SEEDS)]
-    assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(SEEDS)
+    samples = [ask(method, runtime, box, 4, s).density for s in range(SEEDS)]
+    assert abs(np.mean(samples) - truth) < 4.5 * np.std(samples, ddof=1) / np.sqrt(SEEDS)
 
 
 @pytest.mark.parametrize("method", list(COLUMN_METHODS))
@@ -112,19 +112,19 @@ def test_none_one_and_all_columns(method: str, constrained: tuple[int, ...]) -> 
     runtime = random_joint(5)
     allowed = {position: [0] for position in constrained}
     truth = brute_force(runtime.joint, allowed)
-    found = ask(method, runtime, box_of(allowed, runtime.sizes), 3000, 0)
-    assert found.density == pytest.approx(truth, rel=0.15)
+    answer = ask(method, runtime, box_of(allowed, runtime.sizes), 3000, 0)
+    assert answer.density == pytest.approx(truth, rel=0.15)
     if not constrained:
-        assert found.density == 1.0
-        assert found.exact
-        assert found.visited == ()
+        assert answer.density == 1.0
+        assert answer.exact
+        assert answer.visited == ()
 
 
 @pytest.mark.parametrize("method", list(COLUMN_METHODS))
 def test_a_filter_that_allows_nothing_is_zero(method: str) -> None:
     runtime = random_joint(5)
-    found = ask(method, runtime, box_of({1: [], 2: [0]}, runtime.sizes), 10, 0)
-    assert found.density == 0.0
+    answer = ask(method, runtime, box_of({1: [], 2: [0]}, runtime.sizes), 10, 0)
+    assert answer.density == 0.0
 
 
 @pytest.mark.parametrize("method", [*SKIPPING, "exact"])
@@ -171,8 +171,8 @@ class TestDensity:
     def test_disjoint_boxes_add_up(self) -> None:
         runtime = random_joint(2)
         boxes = tuple(box_of({0: [symbol], 1: [0, 1]}, runtime.sizes) for symbol in (0, 2))
-        found = density(runtime, Region(boxes), "exact", None, 0)
-        assert found == pytest.approx(brute_force(runtime.joint, {0: [0, 2], 1: [0, 1]}), rel=1e-9)
+        total = density(runtime, Region(boxes), "exact", None, 0)
+        assert total == pytest.approx(brute_force(runtime.joint, {0: [0, 2], 1: [0, 1]}), rel=1e-9)
 
     def test_a_union_is_clipped_to_its_bounds(self) -> None:
         runtime = PrefixRuntime((3, 3), seed=0)
@@ -213,7 +213,7 @@ class TestDensity:
             monkeypatch.setitem(METHODS, "other", Method(ask))
             runtimes = Runtimes((runtime, runtime) if name.startswith("multi-order") else (runtime,), counts=counts)
             (mine,), (other,), (own,) = (
-                densities(runtimes, [region], asked, 20, 0) for asked in ("mine", "other", name)
+                densities(runtimes, [region], method, 20, 0) for method in ("mine", "other", name)
             )
             assert (mine.value, mine.answers[0].counted) == (0.5, True)
             assert (other.value != 0.5, other.answers[0].counted) == (True, False)
@@ -280,17 +280,17 @@ def test_progressive_sampling_never_reads_mask() -> None:
     runtime = UnmaskedRuntime((3, 4, 5, 2), seed=3, order=(1, 2, 0, 3))
     box = Box((Filter((1, 2), digit_range(3, 17, (4, 5))), *box_of({3: [1]}, runtime.sizes).filters))
     for plain in (False, True):
-        found = progressive(runtime, box, 50, np.random.default_rng(0), plain=plain)
-        assert 0 < found.density < 1
-        assert found.visited == (1, 2, 0, 3)
+        answer = progressive(runtime, box, 50, np.random.default_rng(0), plain=plain)
+        assert 0 < answer.density < 1
+        assert answer.visited == (1, 2, 0, 3)
 
 
 def test_the_mean_of_answers() -> None:
     one = Answer(0.2, False, 10, (1,), 30, sampling_error=0.1)
     two = Answer(0.4, False, 10, (1,), 30, sampling_error=0.2)
-    found = mean([one, two])
-    assert found.density == pytest.approx(0.3)
-    assert (found.particles, found.forward_rows) == (20, 60)
-    assert found.sampling_error == pytest.approx(np.hypot(0.02, 0.08) / 2 / 0.3)
+    average = mean([one, two])
+    assert average.density == pytest.approx(0.3)
+    assert (average.particles, average.forward_rows) == (20, 60)
+    assert average.sampling_error == pytest.approx(np.hypot(0.02, 0.08) / 2 / 0.3)
     assert mean([one, Answer(0.4, False, 10, (1,), 30)]).sampling_error is None
     assert mean([Answer(0.0, True, 1, (1,), 1)] * 2).sampling_error is None

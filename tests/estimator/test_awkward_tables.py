@@ -46,5 +46,5 @@ def test_names_that_differ_in_case_between_kinds_of_columns() -> None:
 def test_a_text_column_of_empty_strings() -> None:
     frame = pd.DataFrame({"t": ["", "", None]})
     model = countless.fit(frame, text=["t"], epochs=1, budget=1, network=TINY, calibrate=False)
-    found = [model.estimate(clause).rows for clause in ("t = ''", "t < 'a'", "t IS NULL", "t LIKE '%a%'", "t > ''")]
-    assert found == [2, 2, 1, 0, 0]
+    counts = [model.estimate(clause).rows for clause in ("t = ''", "t < 'a'", "t IS NULL", "t LIKE '%a%'", "t > ''")]
+    assert counts == [2, 2, 1, 0, 0]

@@ -60,8 +60,8 @@ def test_without_options_a_fit_takes_five_minutes_at_most(people: Path, monkeypa
 
 def test_training_goes_on_for_a_third_of_a_budget_that_reading_has_used_up(people: Path) -> None:
     heard = Heard()
-    found = fit(people, budget=0.01, calibrate=False, listener=heard, **SMALL)
-    assert found.report["epochs"] > 0
+    estimator = fit(people, budget=0.01, calibrate=False, listener=heard, **SMALL)
+    assert estimator.report["epochs"] > 0
     assert len(heard.notices) == 1
     assert heard.notices[0].startswith("reading the table took ")
     assert "--budget" in heard.notices[0]
@@ -80,10 +80,10 @@ def test_calibration_stops_asking_when_its_time_is_over(
     monkeypatch.setattr(calibrating, "CALIBRATION_QUERIES", (400, 400))
     heard = Heard()
     plan = TimePlan(budget)
-    found = calibrating.calibrated(Source.open(people), estimator, 0, heard, plan)
-    facts = found.info()["interval"]
-    assert 0 < facts["queries"] <= queries  # what the counts tell for certain calibrates nothing
-    assert facts["coverage"] > 0.5
+    calibrated_model = calibrating.calibrated(Source.open(people), estimator, 0, heard, plan)
+    interval = calibrated_model.info()["interval"]
+    assert 0 < interval["queries"] <= queries  # what the counts tell for certain calibrates nothing
+    assert interval["coverage"] > 0.5
     assert heard.asked[-1] == (queries, 400)
 
 
@@ -103,17 +103,17 @@ def test_the_width_follows_from_how_often_the_rows_can_be_seen(
     monkeypatch.setattr(learning, "WIDE_FROM_ROWS", 1_000)
     monkeypatch.setattr(learning, "passes_within", lambda *_: passes)
     options: dict[str, Any] = {"exclude": "id", "budget": 3.0, "calibrate": False, "checkpoint": tmp_path / "c"}
-    found = fit(people, **options, evidence="none")
-    assert found.info()["model"]["hidden"] == hidden
+    estimator = fit(people, **options, evidence="none")
+    assert estimator.info()["model"]["hidden"] == hidden
     monkeypatch.setattr(learning, "passes_within", lambda *_: 52.0 - passes)  # a resumed fit keeps what it has begun
     again = fit(people, resume=True, **options, evidence="none")
     assert again.info()["model"]["hidden"] == hidden
-    assert again.report["epochs"] == found.report["epochs"]
+    assert again.report["epochs"] == estimator.report["epochs"]
 
 
 def test_the_passes_are_measured(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "WIDE_FROM_ROWS", 1_000)
     monkeypatch.setattr("countless.train.speed.PILOT_SECONDS", 0.0)
     for evidence, hidden in (("none", 256), ("auto", 128)):  # by default the file holds all of so small a table
-        found = fit(people, exclude="id", budget=0.3, calibrate=False, evidence=evidence)
-        assert found.info()["model"]["hidden"] == hidden
+        estimator = fit(people, exclude="id", budget=0.3, calibrate=False, evidence=evidence)
+        assert estimator.info()["model"]["hidden"] == hidden

@@ -36,9 +36,9 @@ def estimator(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Estimato
 def test_parts_are_counted(estimator: Estimator, table: Path) -> None:
     source = Source.open(table)
     for where in ("hour(ts) = 3", "hour(ts) < 6 AND state = 'idle'", "month(ts) = 12 AND year(ts) = 2020"):
-        found = estimator.estimate(where)
-        assert found.exact
-        assert found.rows == source.counts([where])[0]
+        estimate = estimator.estimate(where)
+        assert estimate.exact
+        assert estimate.rows == source.counts([where])[0]
 
 
 @pytest.mark.parametrize("where", ["hour(ts) < 4 AND load < 300 AND state = 'idle'", "hour(ts) > 20 AND load > 1900"])
@@ -46,8 +46,8 @@ def test_the_model_knows_what_parts_have_to_do_with_other_columns(
     estimator: Estimator, table: Path, where: str
 ) -> None:
     truth = Source.open(table).counts([where])[0]
-    found = estimator.estimate(where, method="particles")
-    assert truth / 2.5 < found.rows < truth * 2.5  # if they had nothing to do with each other, it would be a tenth
+    estimate = estimator.estimate(where, method="particles")
+    assert truth / 2.5 < estimate.rows < truth * 2.5  # if they had nothing to do with each other, it would be a tenth
 
 
 def test_nobody_sees_them(estimator: Estimator, table: Path) -> None:
@@ -105,21 +105,21 @@ def test_groups_by_a_part_are_those_of_the_hidden_column(estimator: Estimator, t
     truths = dict(connection.execute(f"SELECT hour(ts), count(*) FROM '{table}' GROUP BY 1").fetchall())
     assert dict(estimator.query(f"SELECT {spelled} AS h, count(*) FROM t GROUP BY 1 ORDER BY h").rows) == truths
     where = "load < 900 AND state = 'idle'"
-    found = estimator.query(f"SELECT {spelled}, count(*), avg(load) FROM t WHERE {where} GROUP BY {spelled}")
-    asked = f"SELECT hour(ts), count(*), avg(load) FROM '{table}' WHERE {where} GROUP BY 1"
-    expected = {hour: (count, mean) for hour, count, mean in connection.execute(asked).fetchall()}
-    assert sum(row[1] for row in found.rows) == pytest.approx(found.count.rows, rel=0.02)
-    near = [abs(count - expected.get(hour, (0, 0))[0]) for hour, count, _ in found.rows]
-    assert sum(near) < 0.5 * found.count.rows
-    assert all(mean is None or mean < 900 for _, _, mean in found.rows)
+    result = estimator.query(f"SELECT {spelled}, count(*), avg(load) FROM t WHERE {where} GROUP BY {spelled}")
+    sql = f"SELECT hour(ts), count(*), avg(load) FROM '{table}' WHERE {where} GROUP BY 1"
+    expected = {hour: (count, mean) for hour, count, mean in connection.execute(sql).fetchall()}
+    assert sum(row[1] for row in result.rows) == pytest.approx(result.count.rows, rel=0.02)
+    near = [abs(count - expected.get(hour, (0, 0))[0]) for hour, count, _ in result.rows]
+    assert sum(near) < 0.5 * result.count.rows
+    assert all(mean is None or mean < 900 for _, _, mean in result.rows)
 
 
 def test_groups_by_two_parts_by_an_expression_and_without_evidence_rows(estimator: Estimator, table: Path) -> None:
     for groups in ("year(ts), month(ts)", "dayofweek(ts), state"):
         sql = f"SELECT {groups}, count(*) FROM {{}} GROUP BY ALL ORDER BY ALL"
         truths = connect().execute(sql.format(f"'{table}'")).fetchall()
-        found = estimator.query(sql.format("t")).rows
-        assert [row[:2] for row in found] == [row[:2] for row in truths if row[2]]
+        rows = estimator.query(sql.format("t")).rows
+        assert [row[:2] for row in rows] == [row[:2] for row in truths if row[2]]
     both = estimator.query("SELECT hour(ts), date_trunc('year', ts), count(*) FROM t GROUP BY 1, 2").rows
     assert sum(row[2] for row in both) == pytest.approx(estimator.rows, rel=0.02)
     bare = estimator.stripped()

@@ -56,9 +56,9 @@ def test_no_answer_leaves_what_is_possible(estimator: Estimator, people: Path) -
     clauses = mixed_clauses(estimator.schema, source, 150, seed=5)
     for where, truth in zip(clauses, source.counts(clauses), strict=True):
         answer = estimator.estimate(where)
-        found = estimator.explain(where)
+        explanation = estimator.explain(where)
         assert answer.low <= answer.rows <= answer.high
-        if all(box.counted for box in found.boxes):
+        if all(box.counted for box in explanation.boxes):
             assert answer.rows == truth
 
 
@@ -96,18 +96,18 @@ def test_explain_tells(estimator: Estimator, monkeypatch: pytest.MonkeyPatch) ->
     assert "exact counts in the model file" in str(counted)
     assert counted.visited == ("age", "married")
     monkeypatch.setattr("countless.engine.fusion.pair_bounds.TRUSTED", 0.5)
-    found = estimator.explain("age > 50 AND married AND city = 'Rome'")
-    assert found.boxes[0].corrected
-    assert f"times {found.boxes[0].factor:.3g} by the counts of " in str(found)
+    explanation = estimator.explain("age > 50 AND married AND city = 'Rome'")
+    assert explanation.boxes[0].corrected
+    assert f"times {explanation.boxes[0].factor:.3g} by the counts of " in str(explanation)
     never = estimator.explain("age > 50 AND married AND city = 'Rome'", method="exact")
     assert not never.boxes[0].corrected
 
 
 def test_the_file_keeps_them(estimator: Estimator, model: Path, people: Path) -> None:
-    facts = estimator.info()["counts"]
-    assert facts == Estimator.load(model).info()["counts"]
-    assert (facts["columns"], facts["pairs"]) == (5, 10)
-    assert 0 < facts["bytes"] < 10_000
+    counts = estimator.info()["counts"]
+    assert counts == Estimator.load(model).info()["counts"]
+    assert (counts["columns"], counts["pairs"]) == (5, 10)
+    assert 0 < counts["bytes"] < 10_000
     where = "age > 50 AND married AND city = 'Rome'"
     assert Estimator.load(model).estimate(where).rows == estimator.estimate(where).rows
 

@@ -79,9 +79,9 @@ def test_the_same_question_gets_the_same_answer(estimator: Estimator, model: Pat
 @pytest.mark.parametrize("method", ["particles", "skipping", "progressive", "exact"])
 def test_methods_agree(estimator: Estimator, method: str) -> None:
     where = "age > 50 AND married AND score > 1"
-    found = estimator.estimate(where, method=method)
-    assert found.method == method
-    assert q_error(found.rows, estimator.estimate(where, method="exact").rows) < 1.25
+    estimate = estimator.estimate(where, method=method)
+    assert estimate.method == method
+    assert q_error(estimate.rows, estimator.estimate(where, method="exact").rows) < 1.25
 
 
 def test_python_and_sql_are_one(estimator: Estimator) -> None:
@@ -117,20 +117,20 @@ def test_the_key_was_left_out_aloud(estimator: Estimator) -> None:
 
 
 def test_explain(estimator: Estimator) -> None:
-    found = estimator.explain("age > 50 AND (married OR city = 'Paris')")
-    assert found.visited == ("age", "married")
-    assert found.skipped == ("city", "since when", "score")
-    assert [item.unseen for item in found.comparisons] == [(), (), ("'Paris'",)]
-    assert found.estimate.rows == estimator.estimate("age > 50 AND married").rows
-    assert set(found.stages_ms) == {"parse", "answer"}
-    assert found.boxes[0].visited == ("age", "married")
+    explanation = estimator.explain("age > 50 AND (married OR city = 'Paris')")
+    assert explanation.visited == ("age", "married")
+    assert explanation.skipped == ("city", "since when", "score")
+    assert [item.unseen for item in explanation.comparisons] == [(), (), ("'Paris'",)]
+    assert explanation.estimate.rows == estimator.estimate("age > 50 AND married").rows
+    assert set(explanation.stages_ms) == {"parse", "answer"}
+    assert explanation.boxes[0].visited == ("age", "married")
 
 
 def test_evaluation(estimator: Estimator, people: Path) -> None:
     queries = random_workload(estimator.schema, people, 200, seed=9)
-    found = evaluate(estimator.estimate, queries, "particles")
-    facts = found.to_json()
-    assert list(facts) == [
+    evaluation = evaluate(estimator.estimate, queries, "particles")
+    data = evaluation.to_json()
+    assert list(data) == [
         "q_error",
         "q_error_10_rows",
         "latency_ms",
@@ -142,53 +142,53 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
         "method",
         "by_class",
     ]
-    assert facts["by_class"] == {}  # the questions have none
-    assert list(facts["q_error"]) == ["p50", "p90", "p95", "p99", "p99.9", "max"]
-    assert facts["queries"] == 200
-    assert facts["q_error"]["p50"] < 2
-    assert facts["q_error"]["max"] == found.worst(1)[0][0]
-    inside = [e.low <= q.rows <= e.high for q, e in zip(queries, found.estimates, strict=True)]
-    assert facts["coverage"] == sum(inside) / 200
-    some = [error for error, query in zip(found.q_errors, queries, strict=True) if query.rows >= 10]
-    assert 0 < len(some) == facts["queries_10_rows"] < 200
-    assert facts["q_error_10_rows"]["max"] == max(some)
+    assert data["by_class"] == {}  # the questions have none
+    assert list(data["q_error"]) == ["p50", "p90", "p95", "p99", "p99.9", "max"]
+    assert data["queries"] == 200
+    assert data["q_error"]["p50"] < 2
+    assert data["q_error"]["max"] == evaluation.worst(1)[0][0]
+    inside = [e.low <= q.rows <= e.high for q, e in zip(queries, evaluation.estimates, strict=True)]
+    assert data["coverage"] == sum(inside) / 200
+    some = [error for error, query in zip(evaluation.q_errors, queries, strict=True) if query.rows >= 10]
+    assert 0 < len(some) == data["queries_10_rows"] < 200
+    assert data["q_error_10_rows"]["max"] == max(some)
 
 
 def test_evaluation_by_groups(estimator: Estimator, people: Path) -> None:
     queries = random_workload(estimator.schema, people, 200, seed=9, kinds=True)
-    found = evaluate(or_refused(estimator.estimate), queries, "particles")
-    by_kind = found.to_json()["by_class"]
+    evaluation = evaluate(or_refused(estimator.estimate), queries, "particles")
+    by_kind = evaluation.to_json()["by_class"]
     assert {"equality", "range", "IN", "OR", "NOT and NULL", "function", "calendar"} <= set(by_kind)
     assert by_kind["equality"]["queries"] == 10
-    assert found.refused == 0
-    groups = found.groups()
+    assert evaluation.refused == 0
+    groups = evaluation.groups()
     assert list(groups) == ["by_filters", "by_estimate"]
     assert list(groups["by_filters"]) == ["1-2", "3-4", "5-8", "9-12", "13-16", "17+"]
     assert list(groups["by_estimate"]) == ["0-1", "1-10", "10-100", "100-1000", "1000+"]
     for group in groups.values():
-        assert sum(told["queries"] for told in group.values()) == len(queries)
+        assert sum(summary["queries"] for summary in group.values()) == len(queries)
     empty = dict.fromkeys(groups["by_filters"]["1-2"], None) | {"queries": 0, "refused": 0}
     assert groups["by_filters"]["9-12"] == empty
-    few = [place for place, estimate in enumerate(found.estimates) if 10 <= estimate.rows < 100]
-    held = [found.estimates[place].low <= queries[place].rows <= found.estimates[place].high for place in few]
+    few = [place for place, estimate in enumerate(evaluation.estimates) if 10 <= estimate.rows < 100]
+    held = [evaluation.estimates[place].low <= queries[place].rows <= evaluation.estimates[place].high for place in few]
     assert groups["by_estimate"]["10-100"]["coverage"] == sum(held) / len(few)
 
 
 def test_a_refused_question_is_an_answer_of_no_rows(estimator: Estimator) -> None:
     queries = [Query("age > 30", 2_000), Query("age > score", 1_000)]  # two columns cannot be compared
-    found = evaluate(or_refused(estimator.estimate), queries, "particles")
-    assert found.refused == found.to_json()["refused"] == 1
-    assert found.q_errors[1] == 1_000
+    evaluation = evaluate(or_refused(estimator.estimate), queries, "particles")
+    assert evaluation.refused == evaluation.to_json()["refused"] == 1
+    assert evaluation.q_errors[1] == 1_000
 
 
 def test_calibration_asks_what_it_will_be_asked(estimator: Estimator) -> None:
     """The same answers as one by one; what is known for certain tells nothing about the rest."""
     guessed = ["age > 50 AND married AND score > 1", "married AND (city = 'Oslo' OR age < 30 AND score >= 0.5)"]
-    asked = ["TRUE", guessed[0], "city = 'Paris'", "age > 50", guessed[1]]
-    found = estimator.calibration_queries(asked, range(len(asked)))
-    assert [(query.where, query.rows) for query in found] == [(guessed[0], 1), (guessed[1], 4)]
+    clauses = ["TRUE", guessed[0], "city = 'Paris'", "age > 50", guessed[1]]
+    queries = estimator.calibration_queries(clauses, range(len(clauses)))
+    assert [(query.where, query.rows) for query in queries] == [(guessed[0], 1), (guessed[1], 4)]
     alone = [estimator.estimate(where).rows for where in guessed]
-    assert [query.estimate for query in found] == pytest.approx(alone, rel=1e-5)
+    assert [query.estimate for query in queries] == pytest.approx(alone, rel=1e-5)
     with pytest.raises(UnknownColumnError):
         estimator.calibration_queries(["aged > 3"], [0])
 
@@ -340,9 +340,9 @@ class TestDigits:
             assert q_error(digits.estimate(where, method=method).rows, truth) < 1.2, where
 
     def test_a_range_skips_the_digits_it_leaves_free(self, digits: Estimator) -> None:
-        found = digits.explain("n < 550")  # whole leading digits: the second digit is never asked for
-        assert found.boxes[0].forward_rows <= 1 + 10
-        assert found.visited == ("n",)
+        explanation = digits.explain("n < 550")  # whole leading digits: the second digit is never asked for
+        assert explanation.boxes[0].forward_rows <= 1 + 10
+        assert explanation.visited == ("n",)
 
     def test_the_file_keeps_them(self, digits: Estimator, tmp_path: Path) -> None:
         loaded = Estimator.load(digits.save(tmp_path / "digits.countless"))

@@ -131,9 +131,9 @@ def test_a_column_without_duplicates_bounds_the_count(with_key: tuple[Source, Es
     for (where, bound), truth in zip(zip(asked, (1, 2, 2, 11, 1), strict=True), source.counts(asked), strict=True):
         for question in (where, f"({where}) AND twice >= 0"):
             for method in ("fused", "particles"):
-                found = loaded.estimate(question, method=method)
-                assert found.high <= bound, question
-                assert not found.exact or found.rows == truth, question
+                estimate = loaded.estimate(question, method=method)
+                assert estimate.high <= bound, question
+                assert not estimate.exact or estimate.rows == truth, question
     assert loaded.estimate("id <> 77 AND id < 700").high > 50
     assert loaded.estimate("id = 77 OR twice = 3").high > 1
     assert loaded.estimate("twice = 4").high > 1

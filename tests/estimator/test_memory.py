@@ -84,8 +84,10 @@ def test_training_goes_on_without_encoding(people: Path, tmp_path: Path) -> None
     def run(name: str, stop_after: int = -1, resume: bool = False) -> tuple[Estimator, list[str]]:
         heard = Heard(stop_after)
         place: dict[str, Any] = {"checkpoint": tmp_path / f"{name}.checkpoint", "codes": tmp_path / f"{name}.codes"}
-        found = fit(people, epochs=3, memory=LIMIT, resume=resume, listener=heard, calibrate=False, **place, **SMALL)
-        return found, heard.stages
+        estimator = fit(
+            people, epochs=3, memory=LIMIT, resume=resume, listener=heard, calibrate=False, **place, **SMALL
+        )
+        return estimator, heard.stages
 
     whole, stages = run("whole")
     assert "encoding rows" in stages
@@ -105,7 +107,7 @@ def test_text_and_columns_from_files(tmp_path: Path) -> None:
     network = TextNetwork(width=16, blocks=1, heads=2, inner=16, grams=(2,), buckets=64)
     bits = []
     for memory in (None, LIMIT):
-        found = fit(
+        estimator = fit(
             frame,
             text="t",
             epochs=2,
@@ -115,19 +117,19 @@ def test_text_and_columns_from_files(tmp_path: Path) -> None:
             max_length=12,
             evidence="none",
         )
-        assert found.schema.texts[0].name == "t"
-        assert found.estimate("t LIKE '%oslo%'").rows == pytest.approx(834, abs=1)
-        bits.append(found.report["text"]["train_bits"])
+        assert estimator.schema.texts[0].name == "t"
+        assert estimator.estimate("t LIKE '%oslo%'").rows == pytest.approx(834, abs=1)
+        bits.append(estimator.report["text"]["train_bits"])
     assert bits[0] == pytest.approx(bits[1], rel=0.1)
 
 
 @pytest.mark.parametrize("memory", [None, LIMIT])
 def test_a_sample_of_the_rows(people: Path, memory: str | None) -> None:
-    found = fit(people, epochs=1, memory=memory, sample_rows=400, calibrate=False, **SMALL)
-    assert found.rows == 3_000
-    assert found.report["train_rows"] == 400
+    estimator = fit(people, epochs=1, memory=memory, sample_rows=400, calibrate=False, **SMALL)
+    assert estimator.rows == 3_000
+    assert estimator.report["train_rows"] == 400
     clauses = ["age = 30", "city IS NULL", "age < 25 AND married"]
-    assert [found.estimate(clause).rows for clause in clauses] == Source.open(people).counts(clauses)
+    assert [estimator.estimate(clause).rows for clause in clauses] == Source.open(people).counts(clauses)
 
 
 @pytest.mark.parametrize("memory", [None, LIMIT])
@@ -138,11 +140,11 @@ def test_only_strings_that_there_is_time_for_are_read(memory: str | None, monkey
     frame = connect().sql("SELECT range % 3 AS k, 'word ' || hash(range) AS t FROM range(2500)").df()
     network = TextNetwork(width=16, blocks=1, heads=2, inner=16, grams=(2,), buckets=64)
     storage = StorageOptions(calibrate=False, evidence="none")
-    found = fit(frame, text="t", budget=2.0, memory=memory, text_network=network, max_length=12, storage=storage)
-    assert (found.rows, found.report["sample_rows"], found.report["train_rows"]) == (2_500, 400, 400)
+    estimator = fit(frame, text="t", budget=2.0, memory=memory, text_network=network, max_length=12, storage=storage)
+    assert (estimator.rows, estimator.report["sample_rows"], estimator.report["train_rows"]) == (2_500, 400, 400)
     clauses = ["k = 1", "t LIKE 'word 1%'", "t LIKE '%rd%'"]
-    assert [found.estimate(clause).rows for clause in clauses] == Source.open(frame).counts(clauses)
-    more = found.train(frame, epochs=1)
+    assert [estimator.estimate(clause).rows for clause in clauses] == Source.open(frame).counts(clauses)
+    more = estimator.train(frame, epochs=1)
     assert more.report["sample_rows"] == 400
 
 
@@ -162,15 +164,15 @@ def test_a_table_too_large_for_the_machine_needs_no_option(
 ) -> None:
     monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 3 * 10**9)
     codes, heard = tmp_path / "codes", Notices()
-    found = fit(people, epochs=1, codes=codes, listener=heard, calibrate=False, **SMALL)
+    estimator = fit(people, epochs=1, codes=codes, listener=heard, calibrate=False, **SMALL)
     assert codes.is_dir()
     assert "shuffling rows" in heard.stages
     assert heard.stages.count("reading domains") == 1
     assert heard.notices == [
-        f"the encoded table would take {found.report['on_disk']['bytes'] / 1000:.3g}kB of the 3GB of memory that the "
-        "fit may use: it is kept on disk and read from there"
+        f"the encoded table would take {estimator.report['on_disk']['bytes'] / 1000:.3g}kB of the 3GB of memory that "
+        "the fit may use: it is kept on disk and read from there"
     ]
-    assert found.report["on_disk"]["memory"] == 3 * 10**9
+    assert estimator.report["on_disk"]["memory"] == 3 * 10**9
 
 
 @pytest.mark.parametrize(("memory", "total"), [("2GB", 2), ("8GB", 3)])
@@ -178,22 +180,26 @@ def test_memory_only_lowers_the_bound(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: str, total: int
 ) -> None:
     monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 3 * 10**9)
-    found = fit(people, epochs=1, memory=memory, calibrate=False, **SMALL)
-    assert found.report["on_disk"]["memory"] == total * 10**9
+    estimator = fit(people, epochs=1, memory=memory, calibrate=False, **SMALL)
+    assert estimator.report["on_disk"]["memory"] == total * 10**9
     monkeypatch.setattr("countless.data.encoding.memory_limit.CODES_SHARE", 0.5)
-    found = fit(people, epochs=1, memory=memory, codes=tmp_path / "codes", calibrate=False, **SMALL)
-    assert "on_disk" not in found.report
+    estimator = fit(people, epochs=1, memory=memory, codes=tmp_path / "codes", calibrate=False, **SMALL)
+    assert "on_disk" not in estimator.report
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_was_begun_in_memory_goes_on_in_memory(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: dict[str, Any] = {"checkpoint": tmp_path / "m.checkpoint", "codes": tmp_path / "m.codes", "calibrate": False}
-    first = fit(people, epochs=3, listener=Heard(20), **kept, **SMALL)
+    options: dict[str, Any] = {
+        "checkpoint": tmp_path / "m.checkpoint",
+        "codes": tmp_path / "m.codes",
+        "calibrate": False,
+    }
+    first = fit(people, epochs=3, listener=Heard(20), **options, **SMALL)
     assert first.report["interrupted"]
     monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 10**9)  # others take it now
-    resumed = fit(people, epochs=3, resume=True, **kept, **SMALL)
+    resumed = fit(people, epochs=3, resume=True, **options, **SMALL)
     assert resumed.report["epochs"] == 3
     assert "on_disk" not in resumed.report
 

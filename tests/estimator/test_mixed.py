@@ -82,8 +82,8 @@ def test_the_estimate_follows_where_independence_is_far_off(mixed: Estimator, so
 )
 def test_any_and_or_not_of_both_kinds(mixed: Estimator, source: Source, where: str) -> None:
     (truth,) = source.counts([where])
-    found = mixed.estimate(where).rows
-    assert q_error(max(found, 60), max(truth, 60)) < 1.6
+    rows = mixed.estimate(where).rows
+    assert q_error(max(rows, 60), max(truth, 60)) < 1.6
 
 
 def test_all_particles_agree_with_enumeration(mixed: Estimator) -> None:
@@ -96,17 +96,17 @@ def test_all_particles_agree_with_enumeration(mixed: Estimator) -> None:
 
 def test_text_that_nobody_asks_about_costs_nothing(mixed: Estimator) -> None:
     alone = fit(Source.open(pages()[["country", "size"]]), epochs=1, calibrate=False, evidence="none")
-    asked = "country = 'IS' AND size > 10"
-    assert mixed.explain(asked).skipped == ("url",)
-    assert mixed.estimate(asked).rows == alone.estimate(asked).rows  # two columns are counted
+    clause = "country = 'IS' AND size > 10"
+    assert mixed.explain(clause).skipped == ("url",)
+    assert mixed.estimate(clause).rows == alone.estimate(clause).rows  # two columns are counted
 
 
 def test_a_distribution_under_text(mixed: Estimator, source: Source) -> None:
-    found = {row[0]: row[1] for row in mixed.distribution("country", "url LIKE '%.is/%'")}
-    assert found["IS"] > 0.7
-    found = {row[0]: row[1] for row in mixed.distribution("country", "url LIKE '%news' AND size > 12")}
+    rows = {row[0]: row[1] for row in mixed.distribution("country", "url LIKE '%.is/%'")}
+    assert rows["IS"] > 0.7
+    rows = {row[0]: row[1] for row in mixed.distribution("country", "url LIKE '%news' AND size > 12")}
     for country, share in COUNTRIES.items():
-        assert found[country] == pytest.approx(share, abs=0.12)
+        assert rows[country] == pytest.approx(share, abs=0.12)
     bins = mixed.distribution("size", "country = 'DE' AND url LIKE '%blog'", bins=4)
     assert [row[0] for row in bins] == [0, 10, 20, 30]
     assert max(bins.rows, key=lambda row: row[2])[0] == 20
@@ -121,8 +121,8 @@ def test_a_file_holds_both(mixed: Estimator, tmp_path: Path) -> None:
 def test_error_bars_come_from_questions_of_both_kinds(source: Source) -> None:
     small: dict[str, Any] = {"network": Network(hidden=16, blocks=0), "text_network": TextNetwork(width=16, blocks=1)}
     model = fit(source, text="url", epochs=1, **small, evidence="none")
-    asked = [query.where for query in model.calibration.queries]
-    both = [where for where in asked if "url" in where and ("country" in where or "size" in where)]
+    clauses = [query.where for query in model.calibration.queries]
+    both = [where for where in clauses if "url" in where and ("country" in where or "size" in where)]
     assert len(both) > 20
 
 
@@ -131,17 +131,17 @@ def test_groups_under_text_are_those_of_the_evidence(source: Source) -> None:
     small: dict[str, Any] = {"network": Network(hidden=16, blocks=0), "text_network": TextNetwork(width=16, blocks=1)}
     model = fit(source, text="url", epochs=1, **small, calibrate=False, evidence="1000")
     where = "url LIKE '%.is/%' OR url LIKE '%.fr/news'"
-    kept = pages().query("url.str.contains('.is/|.fr/news', na=False)")
-    truth = kept.country.value_counts().to_dict()
-    found = model.distribution("country", where)
-    assert {row[0] for row in found} == set(truth)
-    assert all(row[3] <= truth[row[0]] <= row[4] for row in found)
-    assert sum(row[2] for row in found) == pytest.approx(found.total.rows)
+    result = pages().query("url.str.contains('.is/|.fr/news', na=False)")
+    truth = result.country.value_counts().to_dict()
+    distribution = model.distribution("country", where)
+    assert {row[0] for row in distribution} == set(truth)
+    assert all(row[3] <= truth[row[0]] <= row[4] for row in distribution)
+    assert sum(row[2] for row in distribution) == pytest.approx(distribution.total.rows)
     (several,) = model.distributions(["country"], where)
-    assert several.rows == found.rows
+    assert several.rows == distribution.rows
     groups = model.query(f"SELECT country, count(*), avg(size) FROM t WHERE {where} GROUP BY 1 ORDER BY 1")
-    assert [row[:2] for row in groups] == [(row[0], round(row[2])) for row in sorted(found.rows)]
-    sizes = kept.groupby("country")["size"].mean()
+    assert [row[:2] for row in groups] == [(row[0], round(row[2])) for row in sorted(distribution.rows)]
+    sizes = result.groupby("country")["size"].mean()
     assert [row[2] for row in groups] == pytest.approx(sizes.tolist(), rel=0.15)
     bins = model.distribution("size", "url LIKE '%blog'", bins=[0, 20, 30, 40])
     assert max(bins.rows, key=lambda row: row[2])[0] == 20

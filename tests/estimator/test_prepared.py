@@ -153,11 +153,11 @@ def test_the_rows_in_which_text_is_read_are_walked_once(pages: Estimator) -> Non
     where = "country = 'IS' AND size > 10 AND url LIKE '%s%'"
     with counting() as calls:
         question = pages.prepare(where)
-        found = question.estimate()
+        estimate = question.estimate()
         assert calls == {"compile": 1, "count": 1, "trace": 1}
-        assert question.estimate(method="skipping", particles=None).rows != found.rows
+        assert question.estimate(method="skipping", particles=None).rows != estimate.rows
         assert calls == {"compile": 1, "count": 2, "trace": 1}
-    assert found.rows == pages.estimate(where).rows
+    assert estimate.rows == pages.estimate(where).rows
 
 
 def test_answers_are_those_of_the_estimator(estimator: Estimator) -> None:
@@ -180,9 +180,9 @@ def test_answers_are_those_of_the_estimator(estimator: Estimator) -> None:
 def test_threads_share_one_count(estimator: Estimator) -> None:
     with counting() as calls, ThreadPoolExecutor(8) as pool:
         question = estimator.prepare(WHERE)
-        found = list(pool.map(lambda _: question.distribution("city").rows, range(16)))
+        distributions = list(pool.map(lambda _: question.distribution("city").rows, range(16)))
     assert calls == {"compile": 1, "count": 1, "trace": 1}
-    assert all(rows == found[0] for rows in found)
+    assert all(rows == distributions[0] for rows in distributions)
 
 
 def test_an_estimator_may_keep_its_latest_questions(estimator: Estimator) -> None:
@@ -249,10 +249,10 @@ def test_parameters_are_bound_without_parsing(
             patch.setattr(module, name, _unwanted)
         for name in ("parse", "parse_into", "tokenize", "parser", "tokenizer"):
             patch.setattr(DuckDB, name, _unwanted)
-        found = question(*values, **named).estimate()
+        estimate = question(*values, **named).estimate()
     expected = estimator.estimate(written)
-    assert found.where == written
-    assert (found.rows, found.low, found.high, found.exact) == (
+    assert estimate.where == written
+    assert (estimate.rows, estimate.low, estimate.high, estimate.exact) == (
         expected.rows,
         expected.low,
         expected.high,

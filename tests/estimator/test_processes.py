@@ -154,8 +154,8 @@ def test_a_child_of_a_child_and_the_parent_go_on_to_answer(estimator: Estimator)
 def test_a_pool_that_forks(estimator: Estimator) -> None:
     expected = answered(estimator, BY_DUCKDB)
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        found = pool.starmap_async(answered, [(estimator, BY_DUCKDB)] * 4).get(PATIENCE)
-    assert found == [expected] * 4
+        answers = pool.starmap_async(answered, [(estimator, BY_DUCKDB)] * 4).get(PATIENCE)
+    assert answers == [expected] * 4
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda model: pickle.loads(pickle.dumps(model))])
@@ -179,10 +179,10 @@ def test_a_pickle_holds_a_model_file(estimator: Estimator, tmp_path: Path) -> No
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_spawned_workers(estimator: Estimator, texts: Estimator) -> None:
-    asked = [(estimator, BY_DUCKDB), (texts, "page LIKE '%1%' AND day < 3")]
+    questions = [(estimator, BY_DUCKDB), (texts, "page LIKE '%1%' AND day < 3")]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        found = [pool.submit(answered, model, where) for model, where in asked]
-        assert [each.result(PATIENCE) for each in found] == [answered(*each) for each in asked]
+        futures = [pool.submit(answered, model, where) for model, where in questions]
+        assert [each.result(PATIENCE) for each in futures] == [answered(*each) for each in questions]
         with pytest.raises(UnknownColumnError, match="colour") as caught:
             pool.submit(answered, estimator, "colour = 1").result(PATIENCE)
     assert isinstance(caught.value, QueryError)

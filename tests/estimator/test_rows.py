@@ -60,15 +60,15 @@ def every_row() -> list[dict[str, Any]]:
 
 class TestLogProb:
     def test_every_row(self, runtimes: Runtimes) -> None:
-        found = np.exp(log_prob(SCHEMA, runtimes, every_row()))
-        np.testing.assert_allclose(found, joint_of(runtimes).ravel(), atol=1e-9)
-        assert found.sum() == pytest.approx(1.0)
+        probs = np.exp(log_prob(SCHEMA, runtimes, every_row()))
+        np.testing.assert_allclose(probs, joint_of(runtimes).ravel(), atol=1e-9)
+        assert probs.sum() == pytest.approx(1.0)
 
     def test_columns_that_are_not_there(self, runtimes: Runtimes) -> None:
         joint = joint_of(runtimes)
         np.testing.assert_allclose(np.exp(log_prob(SCHEMA, runtimes, {"A": 5})), joint[1].sum())
-        (found,) = np.exp(log_prob(SCHEMA, runtimes, {"b": None, "C": datetime.date(2020, 1, 4), "else": 1}))
-        assert found == pytest.approx(joint[:, 2, 3].sum())
+        (prob,) = np.exp(log_prob(SCHEMA, runtimes, {"b": None, "C": datetime.date(2020, 1, 4), "else": 1}))
+        assert prob == pytest.approx(joint[:, 2, 3].sum())
 
     def test_what_was_never_seen(self, runtimes: Runtimes) -> None:
         rows = [{"a": 2, "b": "x"}, {"a": None, "b": "x"}, {"a": 1, "b": "z"}, {"a": 1, "b": "x"}]
@@ -78,18 +78,18 @@ class TestLogProb:
         row = {"age": 30, "city": "Oslo", "married": False, "since when": "2020-01-09", "score": Decimal("0.25")}
         where = "age = 30 AND city = 'Oslo' AND NOT married AND \"since when\" = '2020-01-09' AND score = 0.25"
         density = estimator.estimate(where, method="exact", summary=False).selectivity
-        (found,) = estimator.log_prob(row)
-        assert np.exp(found) == pytest.approx(density, rel=1e-4)
+        (log_probs,) = estimator.log_prob(row)
+        assert np.exp(log_probs) == pytest.approx(density, rel=1e-4)
 
     def test_tables_of_all_kinds(self, estimator: Estimator, people: Path) -> None:
-        found = estimator.log_prob(people)
-        assert len(found) == 3000
-        assert np.isfinite(found).all()
+        log_probs = estimator.log_prob(people)
+        assert len(log_probs) == 3000
+        assert np.isfinite(log_probs).all()
         frame = pd.read_parquet(people)
-        np.testing.assert_allclose(estimator.log_prob(frame), found, rtol=1e-5)
-        np.testing.assert_allclose(estimator.log_prob(pa.Table.from_pandas(frame)), found, rtol=1e-5)
+        np.testing.assert_allclose(estimator.log_prob(frame), log_probs, rtol=1e-5)
+        np.testing.assert_allclose(estimator.log_prob(pa.Table.from_pandas(frame)), log_probs, rtol=1e-5)
         relation = connect().sql(f"SELECT * FROM '{people}' WHERE id BETWEEN 10 AND 12 ORDER BY id")
-        np.testing.assert_allclose(estimator.log_prob(relation), found[10:13], rtol=1e-5)
+        np.testing.assert_allclose(estimator.log_prob(relation), log_probs[10:13], rtol=1e-5)
 
     def test_the_values_of_a_grid_together_are_certain(self) -> None:
         rng = np.random.default_rng(0)
@@ -126,67 +126,67 @@ class TestComplete:
             {"a": None, "b": "y", "c": None, "mine": None},
             {"a": 5, "b": "x", "c": "2020-01-01", "mine": 9},
         ]
-        found = complete(SCHEMA, runtimes, rows, CompletionOptions())
+        completed = complete(SCHEMA, runtimes, rows, CompletionOptions())
         first = joint[0, :2, 1] / joint[0, :2, 1].sum()  # NULL is no value to fill in
         second_a = joint[:, 1].sum(axis=1) / joint[:, 1].sum()
         second_c = joint[:, 1].sum(axis=0) / joint[:, 1].sum()
-        wanted = [
+        expected = [
             (0, "b", "xy"[first.argmax()], first.max()),
             (1, "a", "15"[second_a.argmax()], second_a.max()),
             (1, "c", f"2020-01-0{1 + second_c.argmax()}", second_c.max()),
         ]
-        cells = found.cells.rows
-        assert [line[:3] for line in cells] == [line[:3] for line in wanted]
-        assert [line[3] for line in cells] == pytest.approx([line[3] for line in wanted])
-        assert found.frame.to_dicts() == [
-            rows[0] | {"b": wanted[0][2]},
-            rows[1] | {"a": int(wanted[1][2]), "c": wanted[2][2]},
+        cells = completed.cells.rows
+        assert [line[:3] for line in cells] == [line[:3] for line in expected]
+        assert [line[3] for line in cells] == pytest.approx([line[3] for line in expected])
+        assert completed.frame.to_dicts() == [
+            rows[0] | {"b": expected[0][2]},
+            rows[1] | {"a": int(expected[1][2]), "c": expected[2][2]},
             rows[2],
         ]
 
     def test_a_row(self, runtimes: Runtimes) -> None:
-        found = complete(SCHEMA, runtimes, {"b": "x", "note": "?"}, CompletionOptions())
-        assert list(found.row) == ["b", "note", "a", "c"]
-        assert found.row["b"] == "x"
-        assert isinstance(found.row["a"], int)
-        assert isinstance(found.row["c"], datetime.date)
+        completed = complete(SCHEMA, runtimes, {"b": "x", "note": "?"}, CompletionOptions())
+        assert list(completed.row) == ["b", "note", "a", "c"]
+        assert completed.row["b"] == "x"
+        assert isinstance(completed.row["a"], int)
+        assert isinstance(completed.row["c"], datetime.date)
         two = complete(SCHEMA, runtimes, [{"b": "x"}] * 2, CompletionOptions())
         with pytest.raises(DataError, match="there are 2 rows"):
             _ = two.row
 
     def test_a_key_that_a_row_lacks_is_missing(self, runtimes: Runtimes) -> None:
         rows = [{"a": 1, "b": "x"}, {"b": "y", "c": "2020-01-02"}]
-        found = complete(SCHEMA, runtimes, rows, CompletionOptions())
-        assert [line[:2] for line in found.cells] == [(0, "c"), (1, "a")]
+        completed = complete(SCHEMA, runtimes, rows, CompletionOptions())
+        assert [line[:2] for line in completed.cells] == [(0, "c"), (1, "a")]
         with pytest.raises(DataError, match='row 0 has no "c"'):
             log_prob(SCHEMA, runtimes, rows)
         with pytest.raises(DataError, match='row 0 has no "c"'):
             anomalies(SCHEMA, runtimes, rows, 1)
 
     def test_what_it_looks_like_and_becomes(self, runtimes: Runtimes) -> None:
-        found = complete(SCHEMA, runtimes, [{"a": 1, "b": None}] * 2, CompletionOptions(("b",)))
-        value = found.cells.rows[0][2]
-        assert len(found) == 2
-        assert str(found).splitlines() == ["a  b", f"1  {value}", f"1  {value}", "2 cells filled in, of 2 rows"]
-        assert repr(found) == "<Completed: 2 cells filled in, of 2 rows>"
-        assert found.to_dicts() == found.to_arrow().to_pylist() == found.to_polars().to_dicts()
-        assert found.to_dicts() == found.to_pandas().to_dict("records") == [{"a": 1, "b": value}] * 2
+        completed = complete(SCHEMA, runtimes, [{"a": 1, "b": None}] * 2, CompletionOptions(("b",)))
+        value = completed.cells.rows[0][2]
+        assert len(completed) == 2
+        assert str(completed).splitlines() == ["a  b", f"1  {value}", f"1  {value}", "2 cells filled in, of 2 rows"]
+        assert repr(completed) == "<Completed: 2 cells filled in, of 2 rows>"
+        assert completed.to_dicts() == completed.to_arrow().to_pylist() == completed.to_polars().to_dicts()
+        assert completed.to_dicts() == completed.to_pandas().to_dict("records") == [{"a": 1, "b": value}] * 2
 
     def test_draws_follow_the_joint_distribution(self, runtimes: Runtimes) -> None:
         joint = joint_of(runtimes)[:, 1] / joint_of(runtimes)[:, 1].sum()  # (a, c) where b is y
         count = 1_500
         options = CompletionOptions(draws=True, seed=3)
         one = Runtimes(runtimes.columns[:1])
-        found = complete(SCHEMA, one, [{"a": None, "b": "y"}] * count, options)
-        drawn = pd.crosstab(*found.frame.to_pandas()[["a", "c"]].astype(str).T.values).reindex(
+        completed = complete(SCHEMA, one, [{"a": None, "b": "y"}] * count, options)
+        drawn = pd.crosstab(*completed.frame.to_pandas()[["a", "c"]].astype(str).T.values).reindex(
             index=["1", "5"], columns=[f"2020-01-0{day}" for day in range(1, 6)], fill_value=0
         )
         error = np.sqrt(joint * (1 - joint) / count)
         assert (np.abs(drawn.to_numpy() / count - joint) <= 4.5 * error + 1e-9).all()
         again = complete(SCHEMA, one, [{"a": None, "b": "y"}] * count, options)
-        assert again.cells.rows == found.cells.rows
+        assert again.cells.rows == completed.cells.rows
         other = complete(SCHEMA, one, [{"a": None, "b": "y"}] * count, CompletionOptions(draws=True, seed=4))
-        assert other.cells.rows != found.cells.rows
+        assert other.cells.rows != completed.cells.rows
 
     def test_what_was_never_seen_is_kept_and_unknown(self, runtimes: Runtimes) -> None:
         options = CompletionOptions(("b",))
@@ -230,17 +230,17 @@ class TestComplete:
 
     def test_nothing_to_do(self, estimator: Estimator, people: Path, tmp_path: Path) -> None:
         frame = pd.read_parquet(people).dropna().reset_index(drop=True)
-        found = estimator.complete(frame)
-        assert len(found.cells) == 0
-        found.write(tmp_path / "same.parquet")
+        completed = estimator.complete(frame)
+        assert len(completed.cells) == 0
+        completed.write(tmp_path / "same.parquet")
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "same.parquet"), frame, check_dtype=False)
 
     def test_files(self, runtimes: Runtimes, tmp_path: Path) -> None:
-        found = complete(SCHEMA, runtimes, {"a": 1, "b": "it's"}, CompletionOptions())
+        completed = complete(SCHEMA, runtimes, {"a": 1, "b": "it's"}, CompletionOptions())
         for name in ("out.csv", "out.parquet"):
-            found.write(tmp_path / name)
+            completed.write(tmp_path / name)
             (row,) = connect().sql(f"SELECT a, b, c FROM '{tmp_path / name}'").fetchall()
-            assert row == tuple(found.row.values())
+            assert row == tuple(completed.row.values())
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
 
     def test_texts_are_left_missing_or_drawn(self) -> None:
@@ -265,8 +265,8 @@ class TestComplete:
             estimator.complete({"age": 1}, columns=["agee"])
 
     def test_one_column_and_a_seed(self, estimator: Estimator) -> None:
-        found = estimator.complete({"age": 30, "city": None}, columns="city")
-        assert [line[1] for line in found.cells] == ["city"]
+        completed = estimator.complete({"age": 30, "city": None}, columns="city")
+        assert [line[1] for line in completed.cells] == ["city"]
         with pytest.raises(CountlessError, match="the seed must be at least 0, not -1"):
             estimator.complete({"age": 30}, draws=True, seed=-1)
 
@@ -274,11 +274,11 @@ class TestComplete:
 class TestAnomalies:
     def test_the_least_likely_rows(self, runtimes: Runtimes) -> None:
         rows = every_row()
-        found = anomalies(SCHEMA, runtimes, rows, 7)
+        unlikely = anomalies(SCHEMA, runtimes, rows, 7)
         joint = joint_of(runtimes)
         order = np.argsort(joint.ravel(), kind="stable")[:7]
-        assert [line[0] for line in found] == order.tolist()
-        for line, place in zip(found.to_dicts(), order, strict=True):
+        assert [line[0] for line in unlikely] == order.tolist()
+        for line, place in zip(unlikely.to_dicts(), order, strict=True):
             codes = np.unravel_index(place, joint.shape)
             chances = []
             for axis in range(3):
@@ -298,15 +298,15 @@ class TestAnomalies:
     def test_what_was_never_seen_comes_first(self, runtimes: Runtimes) -> None:
         odd: list[dict[str, Any]] = [{"a": 5, "b": "zz"}, {"a": 3, "b": "zz"}, {"a": None, "b": "x"}]
         rows = [*every_row(), *(row | {"c": "2020-01-01"} for row in odd)]
-        found = anomalies(SCHEMA, runtimes, rows, 5).to_dicts()
-        assert [line["row"] for line in found[:1]] == [31]
-        assert {line["row"] for line in found[:3]} == {30, 31, 32}
-        by_row = {line["row"]: line for line in found}
+        records = anomalies(SCHEMA, runtimes, rows, 5).to_dicts()
+        assert [line["row"] for line in records[:1]] == [31]
+        assert {line["row"] for line in records[:3]} == {30, 31, 32}
+        by_row = {line["row"]: line for line in records}
         assert (by_row[30]["column"], by_row[30]["value"], by_row[30]["probability"]) == ("b", "zz", 0.0)
         assert (by_row[32]["column"], by_row[32]["value"]) == ("a", None)
         assert by_row[30]["log_probability"] == -np.inf
         assert by_row[30]["expected"] in ("x", "y", None)
-        assert np.isfinite(found[3]["log_probability"])
+        assert np.isfinite(records[3]["log_probability"])
 
     def test_a_row_that_was_planted(self, people: Path) -> None:
         """Columns that tell each other, but for one row: it is found among thousands, and the right column blamed."""
@@ -320,11 +320,11 @@ class TestAnomalies:
         old = int(np.flatnonzero(frame["age"] > 60)[50])
         frame.loc[rome, "country"] = "Poland"
         frame.loc[old, "decade"] = 20
-        found = {line["row"]: line for line in estimator.anomalies(frame, top=10).to_dicts()}
-        assert found[rome]["column"] in ("country", "city")
-        assert (found[rome]["column"], found[rome]["expected"]) in (("country", "Italy"), ("city", "Łódź"))
-        assert found[old]["column"] in ("decade", "age")
-        assert found[old]["probability"] < 0.05 < found[old]["expected_probability"]
+        by_row = {line["row"]: line for line in estimator.anomalies(frame, top=10).to_dicts()}
+        assert by_row[rome]["column"] in ("country", "city")
+        assert (by_row[rome]["column"], by_row[rome]["expected"]) in (("country", "Italy"), ("city", "Łódź"))
+        assert by_row[old]["column"] in ("decade", "age")
+        assert by_row[old]["probability"] < 0.05 < by_row[old]["expected_probability"]
 
     def test_a_value_on_a_grid_is_not_odd_because_null_is_likely(self) -> None:
         rng = np.random.default_rng(0)
@@ -332,8 +332,8 @@ class TestAnomalies:
         frame.loc[::2, "x"] = None
         estimator = fit(frame, max_distinct=60, epochs=15, batch=100, network=SMALL, evidence="none")
         assert estimator.schema.coded[0].grid is not None
-        (found,) = estimator.anomalies({"x": 0.1, "rare": True}).to_dicts()
-        assert (found["column"], found["expected"]) == ("rare", "false")
+        (rows,) = estimator.anomalies({"x": 0.1, "rare": True}).to_dicts()
+        assert (rows["column"], rows["expected"]) == ("rare", "false")
         (alone,) = estimator.anomalies({"x": 0.1}).to_dicts()
         assert float(alone["expected"]) == pytest.approx(0.0, abs=0.5)
         assert estimator.anomalies({"x": None}).to_dicts()[0]["expected"] is None
@@ -349,18 +349,18 @@ class TestAnomalies:
     def test_chunks_make_no_difference(self, estimator: Estimator, people: Path) -> None:
         watched: list[tuple[int, int]] = []
         frame = pd.concat([pd.read_parquet(people)] * 2, ignore_index=True)
-        found = estimator.anomalies(frame, 4, watch=lambda done, total: watched.append((done, total)))
+        unlikely = estimator.anomalies(frame, 4, watch=lambda done, total: watched.append((done, total)))
         once = estimator.anomalies(people, 2).to_dicts()
         assert watched == [(4096, 6000), (6000, 6000)]
-        assert [line["row"] % 3000 for line in found.to_dicts()] == [once[0]["row"]] * 2 + [once[1]["row"]] * 2
+        assert [line["row"] % 3000 for line in unlikely.to_dicts()] == [once[0]["row"]] * 2 + [once[1]["row"]] * 2
 
     def test_texts(self) -> None:
         estimator = random_estimator(URL, NOTE)
-        found = estimator.anomalies([{"url": "w", "note": "x"}, {"url": None, "note": "x"}]).to_dicts()
-        assert [line["row"] for line in found] == [1, 0]
-        assert (found[0]["column"], found[0]["value"], found[0]["probability"]) == ("url", None, 0.0)
-        assert found[1]["column"] in ("url", "note")
-        assert found[1]["expected"] is None
+        rows = estimator.anomalies([{"url": "w", "note": "x"}, {"url": None, "note": "x"}]).to_dicts()
+        assert [line["row"] for line in rows] == [1, 0]
+        assert (rows[0]["column"], rows[0]["value"], rows[0]["probability"]) == ("url", None, 0.0)
+        assert rows[1]["column"] in ("url", "note")
+        assert rows[1]["expected"] is None
 
 
 @pytest.fixture(scope="module")
@@ -370,9 +370,9 @@ def mixed() -> Estimator:
     texts = [("cat", "dove", "eel")[one] if rng.random() < 0.9 else None for one in kind]
     frame = pd.DataFrame({"kind": kind, "twice": kind * 2, "t": pd.Series(texts, dtype=object)})
     small = TextNetwork(width=16, blocks=1, heads=2, inner=32, buckets=64)
-    found = fit(frame, text="t", epochs=20, batch=50, network=SMALL, text_network=small, evidence="none")
-    assert found._runtimes.texts[0].spec.context
-    return found
+    estimator = fit(frame, text="t", epochs=20, batch=50, network=SMALL, text_network=small, evidence="none")
+    assert estimator._runtimes.texts[0].spec.context
+    return estimator
 
 
 class TestMixed:
@@ -381,10 +381,10 @@ class TestMixed:
     def test_a_column_given_the_rest_and_the_text(self, mixed: Estimator, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(evidence, "LEAST", 0.0)
         for row in ({"twice": 2, "t": "cat"}, {"twice": 4, "t": "eel"}):
-            found = mixed.complete(row, columns=["kind"])
+            completed = mixed.complete(row, columns=["kind"])
             tried = np.exp(mixed.log_prob([{"kind": kind} | row for kind in range(3)]))
-            assert found.row["kind"] == tried.argmax()
-            assert found.cells.rows[0][3] == pytest.approx((tried / tried.sum()).max(), rel=1e-3)
+            assert completed.row["kind"] == tried.argmax()
+            assert completed.cells.rows[0][3] == pytest.approx((tried / tried.sum()).max(), rel=1e-3)
 
     def test_the_text_tells_the_column(self, mixed: Estimator) -> None:
         rows = [{"t": "cat"}, {"t": "dove"}, {"t": "eel"}]
@@ -400,5 +400,5 @@ class TestMixed:
         rows = [{"kind": kind, "twice": 2 * kind, "t": "eel"} for kind in [2] * 50] + [
             {"kind": 0, "twice": 4, "t": "eel"}
         ]
-        (found,) = mixed.anomalies(rows, top=1).to_dicts()
-        assert (found["row"], found["column"], found["value"], found["expected"]) == (50, "kind", "0", "2")
+        (records,) = mixed.anomalies(rows, top=1).to_dicts()
+        assert (records["row"], records["column"], records["value"], records["expected"]) == (50, "kind", "0", "2")

@@ -72,10 +72,10 @@ def test_answers_beside_the_truth(fitted: Estimator, where: str) -> None:
 
 def test_python_and_aggregates(fitted: Estimator) -> None:
     assert fitted.estimate(col("address.zip") == 5).rows == truth("address.zip = 5")
-    found = fitted.query("SELECT address.city, count(*) FROM t WHERE address.city IS NOT NULL GROUP BY 1 ORDER BY 1")
-    assert found.names == ("address.city", "count_star()")
-    told = f"SELECT address.city, count(*) FROM ({ROWS}) WHERE address.city IS NOT NULL GROUP BY 1 ORDER BY 1"
-    assert [(city, round(rows)) for city, rows in found.rows] == connect().execute(told).fetchall()
+    result = fitted.query("SELECT address.city, count(*) FROM t WHERE address.city IS NOT NULL GROUP BY 1 ORDER BY 1")
+    assert result.names == ("address.city", "count_star()")
+    sql = f"SELECT address.city, count(*) FROM ({ROWS}) WHERE address.city IS NOT NULL GROUP BY 1 ORDER BY 1"
+    assert [(city, round(rows)) for city, rows in result.rows] == connect().execute(sql).fetchall()
 
 
 def test_what_takes_the_table_again(fitted: Estimator, table: Path) -> None:
@@ -83,8 +83,8 @@ def test_what_takes_the_table_again(fitted: Estimator, table: Path) -> None:
     assert fitted.calibrate(table).calibration.queries
     assert len(fitted.log_prob(table)) == 600
     assert fitted.anomalies(table, top=3)
-    asked = random_workload(fitted.schema, table, 20, 0)
-    assert [query.rows for query in asked] == [truth(_as_structs(query.where)) for query in asked]
+    queries = random_workload(fitted.schema, table, 20, 0)
+    assert [query.rows for query in queries] == [truth(_as_structs(query.where)) for query in queries]
     assert fitted.update(table, epochs=1).estimate(CLAUSES[0]).rows == 2 * truth(CLAUSES[0])
 
 

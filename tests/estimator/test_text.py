@@ -116,9 +116,9 @@ class TestEstimates:
 
     def test_what_is_not_counted_has_error_bars(self, sentences: Estimator) -> None:
         for where in ("t LIKE '%cat%dove%'", "t LIKE '%cat%' OR t LIKE '%eel%'", "t LIKE '%cat%' AND t LIKE '%eel%'"):
-            found = sentences.estimate(where)
-            assert found.low <= found.rows <= found.high
-            assert found.low < found.high
+            estimate = sentences.estimate(where)
+            assert estimate.low <= estimate.rows <= estimate.high
+            assert estimate.low < estimate.high
 
     def test_nothing_and_everything(self, sentences: Estimator) -> None:
         for where in ("t LIKE '%Z%'", "t = 'a' AND t = 'b'", "length(t) > 99"):
@@ -128,9 +128,9 @@ class TestEstimates:
     @pytest.mark.parametrize("method", ["particles", "skipping", "progressive", "naive", "exact"])
     def test_methods_agree(self, sentences: Estimator, method: str) -> None:
         for where in ("t LIKE 'cat%'", "t LIKE '%cat%'")[: 1 if method == "exact" else 2]:
-            found = sentences.estimate(where, method=method, summary=False)
-            assert found.method == method
-            assert q_error(found.rows, sentences.estimate(where, summary=False).rows) < 1.3
+            estimate = sentences.estimate(where, method=method, summary=False)
+            assert estimate.method == method
+            assert q_error(estimate.rows, sentences.estimate(where, summary=False).rows) < 1.3
 
     def test_many_at_once_are_the_same_as_one_by_one(self, sentences: Estimator, both: Estimator) -> None:
         assert len(CLAUSES) > 16  # so many are handed to threads
@@ -163,11 +163,11 @@ class TestColumnsAndText:
             assert q_error(both.estimate(where).rows, truth) < 1.6, where
 
     def test_the_explanation_lists_both(self, both: Estimator) -> None:
-        found = both.explain("kind = 1 AND t LIKE '%cat%'")
-        assert (found.visited, found.skipped) == (("kind", "t"), ())
-        assert found.boxes[0].visited == ("kind", "t")
-        assert "t LIKE '%cat%': strings of t (by an automaton of 4 states)" in str(found)
-        assert "1 of 3 values of kind (by search)" in str(found)
+        explanation = both.explain("kind = 1 AND t LIKE '%cat%'")
+        assert (explanation.visited, explanation.skipped) == (("kind", "t"), ())
+        assert explanation.boxes[0].visited == ("kind", "t")
+        assert "t LIKE '%cat%': strings of t (by an automaton of 4 states)" in str(explanation)
+        assert "1 of 3 values of kind (by search)" in str(explanation)
         assert both.explain("kind = 1").skipped == ("t",)
 
     def test_a_method_for_text_only(self, both: Estimator) -> None:
@@ -179,9 +179,9 @@ class TestColumnsAndText:
             both.estimate("t LIKE '%cat%'", method="magic")
 
     def test_info(self, both: Estimator) -> None:
-        facts = both.info()
-        assert [column["name"] for column in facts["columns"]] == ["kind"]
-        (text,) = facts["texts"]
+        info = both.info()
+        assert [column["name"] for column in info["columns"]] == ["kind"]
+        (text,) = info["texts"]
         assert {key: text[key] for key in ("name", "type", "has_null", "characters", "rare_characters", "cut")} == {
             "name": "t",
             "type": "VARCHAR",
@@ -191,11 +191,11 @@ class TestColumnsAndText:
             "cut": 0,
         }
         assert text["length"] == len("unicorn unicorn")
-        assert facts["text_model"]["kind"] == "transformer"
+        assert info["text_model"]["kind"] == "transformer"
         assert text["summary"]["threshold"] == 2
         assert text["summary"]["substrings"] > 50
-        assert facts["model"]["kind"] == "resmade"
-        assert "history" not in facts["training"]["text"]
+        assert info["model"]["kind"] == "resmade"
+        assert "history" not in info["training"]["text"]
         assert both.columns == ("kind", "t")
 
     def test_the_report_counts_bits_per_character(self, both: Estimator) -> None:
@@ -217,9 +217,9 @@ class TestColumnsAndText:
         columns = random_workload(both.schema, table(), 20, seed=1)
         assert all("kind" in query.where and query.kind == "" for query in columns)
         mix = random_workload(both.schema, table(), 33, seed=1, patterns="mix")
-        facts = evaluate(both.estimate, mix, "particles").to_json()
-        assert sum(entry["queries"] for entry in facts["by_class"].values()) == 33
-        assert facts["by_class"]["contains"]["p50"] < 3
+        data = evaluate(both.estimate, mix, "particles").to_json()
+        assert sum(entry["queries"] for entry in data["by_class"].values()) == 33
+        assert data["by_class"]["contains"]["p50"] < 3
         pieces = random_workload(both.schema, table(), 20, seed=1, patterns="contains")
         assert {query.kind for query in pieces} <= {"3 characters", "4 characters", "5 characters"}
 
@@ -231,9 +231,9 @@ class TestColumnsAndText:
 def test_without_a_summary() -> None:
     estimator = quick(table(), summary=False)
     assert estimator.info()["texts"][0]["summary"] is None
-    found = estimator.estimate("t LIKE '%cat%'")
-    assert found.low < found.high
-    assert found.rows == estimator.estimate("t LIKE '%cat%'", summary=False).rows
+    estimate = estimator.estimate("t LIKE '%cat%'")
+    assert estimate.low < estimate.high
+    assert estimate.rows == estimator.estimate("t LIKE '%cat%'", summary=False).rows
 
 
 def test_smaller_types_shrink_the_model_and_hardly_move_the_answers(tmp_path: Path) -> None:
@@ -313,9 +313,9 @@ class TestSmallTexts:
         assert estimator.schema.texts[0].cut > 100
         assert estimator.info()["texts"][0]["cut"] == estimator.schema.texts[0].cut
         for where in ("t LIKE '%cat%'", "t LIKE '%corn%'", "t NOT LIKE '%corn%'"):  # no r comes before the cut
-            found = estimator.estimate(where)
-            assert found.exact  # substrings are counted in whole strings
-            assert found.rows == Source.open(table()).counts([where])[0]
+            estimate = estimator.estimate(where)
+            assert estimate.exact  # substrings are counted in whole strings
+            assert estimate.rows == Source.open(table()).counts([where])[0]
         assert estimator.estimate("t IS NULL").rows == pytest.approx(60)
 
     def test_two_text_columns(self, tmp_path: Path) -> None:
@@ -361,8 +361,8 @@ def test_a_stopped_fit_goes_on_to_the_same_model(tmp_path: Path) -> None:
     assert not resumed.report["interrupted"]
     answers = [[e.rows for e in estimator.estimate_many(CLAUSES)] for estimator in (whole, resumed)]
     assert answers[0] == answers[1]
-    asked = [each.estimate("t = 'cat'", summary=False).rows for each in (stopped, whole)]
-    assert asked[0] != asked[1]
+    counts = [each.estimate("t = 'cat'", summary=False).rows for each in (stopped, whole)]
+    assert counts[0] != counts[1]
 
 
 def test_wrong_options_are_told_before_the_table_is_read(tmp_path: Path) -> None:

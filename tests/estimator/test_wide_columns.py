@@ -50,9 +50,9 @@ def estimator(table: Path) -> Estimator:
 )
 def test_what_was_counted_is_exact(estimator: Estimator, table: Path, where: str) -> None:
     (truth,) = Source.open(table).counts([where])
-    found = estimator.estimate(where)
-    assert found.exact
-    assert (found.rows, found.low, found.high) == (truth, truth, truth)
+    estimate = estimator.estimate(where)
+    assert estimate.exact
+    assert (estimate.rows, estimate.low, estimate.high) == (truth, truth, truth)
     assert estimator.info()["counts"]["sparse_pairs"] >= 2
 
 
@@ -62,8 +62,8 @@ def test_other_filters_are_asked_of_the_rows_that_were_counted(estimator: Estima
     for other, share in (("number < 500", 0.5), ("length(path) > 15", None), ("number % 2 = 0", 0.5)):
         where = f"part = 'part-{part}' AND maker = 'maker-{part * 31 % 17}' AND {other}"
         (truth,) = Source.open(table).counts([where])
-        found = estimator.estimate(where)
-        assert found.low / 1.5 <= truth <= 1.5 * found.high
-        assert 0 < found.rows < 86
+        estimate = estimator.estimate(where)
+        assert estimate.low / 1.5 <= truth <= 1.5 * estimate.high
+        assert 0 < estimate.rows < 86
         if share is not None:
-            assert truth / 3 < found.rows < truth * 3
+            assert truth / 3 < estimate.rows < truth * 3

@@ -84,16 +84,16 @@ def test_other_columns_are_drawn_and_judged_without_text(model: Estimator, table
     assert model.log_prob(rows)[0] == model.log_prob([{"section": "doc", "size": 3}])[0]
     (odd,) = model.anomalies(rows, 1).rows
     assert odd[2] in ("section", "size")
-    found = model.query("SELECT section, count(*) AS n FROM t WHERE path LIKE '%.html' GROUP BY section ORDER BY n")
-    assert [row[0] for row in found.rows] == ["doc", "lib"]
+    result = model.query("SELECT section, count(*) AS n FROM t WHERE path LIKE '%.html' GROUP BY section ORDER BY n")
+    assert [row[0] for row in result.rows] == ["doc", "lib"]
     more = model.update(table, epochs=1)
     assert more.rows == 2 * model.rows
     assert more.info()["text_model"] is None
 
 
 def test_a_table_of_text_alone_has_no_network_at_all(table: Path, tmp_path: Path) -> None:
-    found = fit(table, columns="path", evidence=1500, epochs=1)
-    again = load(found.save(tmp_path / "m.countless"))
+    estimator = fit(table, columns="path", evidence=1500, epochs=1)
+    again = load(estimator.save(tmp_path / "m.countless"))
     assert again.estimate("path LIKE '%.html'").rows == 1200
     with pytest.raises(TrainingError, match="--text-model"):
         again.train(table)
@@ -106,7 +106,7 @@ def test_a_table_of_text_alone_has_no_network_at_all(table: Path, tmp_path: Path
 def test_hits_among_a_counted_part_tell_more() -> None:
     plain = posterior(SampleCount(20, 1_000, 100_000), None, None, 0.0, 100_000.0)
     part = posterior(SampleCount(20, 21, 2_100), None, None, 0.0, 2_100.0)
-    ends = [found.quantiles((0.05, 0.95)) for found in (plain, part)]
+    ends = [weighed.quantiles((0.05, 0.95)) for weighed in (plain, part)]
     assert ends[1][1] / ends[1][0] < 0.6 * ends[0][1] / ends[0][0]
     nothing = posterior(SampleCount(0, 0, 500), None, None, 0.0, 500.0)
     assert 1.0 < nothing.quantile(0.5) < 500.0
@@ -119,11 +119,11 @@ def test_common_questions_about_text_are_counted_in_a_sample(
     source = Source.open(table)
     clauses = ["path LIKE '%.html'", "path LIKE '%/a%' AND size = 3", "section = 'doc'", "path IS NULL"]
     with ExitStack() as stack:
-        found = TrueCounts(source, model, 1, stack).counts(clauses)
+        counts = TrueCounts(source, model, 1, stack).counts(clauses)
     truths = source.counts(clauses)
-    assert found[0] == pytest.approx(truths[0], rel=0.1)
-    assert found[0] % 3 == 0  # three times those of the sample
-    assert found[1:] == truths[1:]
+    assert counts[0] == pytest.approx(truths[0], rel=0.1)
+    assert counts[0] % 3 == 0  # three times those of the sample
+    assert counts[1:] == truths[1:]
 
 
 def test_strip_warns_that_text_is_multiplied_with_columns(model: Estimator, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_the_report_tells_what_was_asked(people: Path, tmp_path: Path) -> None:
     queries = tmp_path / "queries.sql"
     queries.write_text("age > 30 AND city = 'Oslo';\nSELECT * FROM p\nWHERE married;\nage = 20 AND city = 'Rome'")
     heard = Heard()
-    found = fit(
+    estimator = fit(
         people,
         exclude="id",
         epochs=1,
@@ -47,8 +47,8 @@ def test_the_report_tells_what_was_asked(people: Path, tmp_path: Path) -> None:
     )
     assert heard.asked == [WorkloadColumns(3, 0, {(0, 1): 2.0, (2,): 1.0})]
     expected = {"queries": 3, "column_sets": 2}
-    assert found.report["workload"] == expected
-    assert Estimator.load(found.save(tmp_path / "m")).info()["training"]["workload"] == expected
+    assert estimator.report["workload"] == expected
+    assert Estimator.load(estimator.save(tmp_path / "m")).info()["training"]["workload"] == expected
 
 
 def test_a_clause_that_does_not_fit_is_told_before_training(people: Path) -> None:
@@ -84,7 +84,7 @@ def test_another_workload_is_another_run(people: Path, tmp_path: Path) -> None:
 def test_a_workload_about_text_alone_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     frame = pd.DataFrame({"url": [f"www.{n:09}.org/{n % 7}" for n in range(1500)], "a": [n % 3 for n in range(1500)]})
     tiny = TextNetwork(width=8, blocks=1, heads=1, inner=8, buckets=16)
-    found = fit(
+    estimator = fit(
         frame,
         epochs=1,
         network=SMALL,
@@ -95,4 +95,4 @@ def test_a_workload_about_text_alone_is_passed_over(caplog: pytest.LogCaptureFix
         evidence="none",
     )
     assert "skipped 2 clauses of the workload" in caplog.text
-    assert found.report["workload"] == {"queries": 0, "column_sets": 0}
+    assert estimator.report["workload"] == {"queries": 0, "column_sets": 0}

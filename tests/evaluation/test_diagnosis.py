@@ -80,10 +80,10 @@ class TestAPlantedPair:
 
 def test_a_planted_column_is_to_blame_alone(estimator: Estimator, people: Path, tmp_path: Path) -> None:
     score = "CASE WHEN hash(id, 5) % 20 = 0 THEN score ELSE 0.25 END::DECIMAL(4, 2)"
-    found = diagnose(estimator, changed(people, tmp_path, "score", score), queries=200)
-    assert found.columns[0].columns == ("score",)
-    assert found.blamed_columns[0][0] == ("score",)
-    assert not any(item.stands_out for item in found.pairs if item.certain > 0.2)
+    diagnosis = diagnose(estimator, changed(people, tmp_path, "score", score), queries=200)
+    assert diagnosis.columns[0].columns == ("score",)
+    assert diagnosis.blamed_columns[0][0] == ("score",)
+    assert not any(item.stands_out for item in diagnosis.pairs if item.certain > 0.2)
 
 
 def test_what_only_three_columns_show() -> None:
@@ -91,30 +91,30 @@ def test_what_only_three_columns_show() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({name: rng.integers(2, size=2000) for name in "vwxyz"})
     estimator = fit(table, epochs=8, batch=100, network=Network(hidden=16, blocks=1, embedding=4), evidence="none")
-    found = diagnose(estimator, table.assign(z=table.x ^ table.y), queries=100, filters=(4, 5))
-    assert {len(item.question.filters) for item in found.answers} == {4, 5}
-    assert {columns for columns, _ in found.blamed_columns} == {("x", "y", "z")}
+    diagnosis = diagnose(estimator, table.assign(z=table.x ^ table.y), queries=100, filters=(4, 5))
+    assert {len(item.question.filters) for item in diagnosis.answers} == {4, 5}
+    assert {columns for columns, _ in diagnosis.blamed_columns} == {("x", "y", "z")}
 
 
 class TestWhoseErrorItIs:
     def test_exact_answers_have_no_sampler_error(self, estimator: Estimator, people: Path) -> None:
-        found = diagnose(estimator, people, queries=50, filters=(1, 2))
-        assert found.own == {"exact": 50, "settled": 0, "moving": 0}
-        assert found.sampler_error["max"] == 1.0
-        assert found.model_error == found.q_error
-        assert found.samplers == 0
+        diagnosis = diagnose(estimator, people, queries=50, filters=(1, 2))
+        assert diagnosis.own == {"exact": 50, "settled": 0, "moving": 0}
+        assert diagnosis.sampler_error["max"] == 1.0
+        assert diagnosis.model_error == diagnosis.q_error
+        assert diagnosis.samplers == 0
 
     @pytest.mark.parametrize("particles", [1, 2])
     def test_too_few_particles_are_found_out(self, estimator: Estimator, people: Path, particles: int) -> None:
         usual = diagnose(estimator, people, queries=300, filters=(5, 5))
-        found = diagnose(estimator, people, queries=300, filters=(5, 5), particles=particles)
-        assert found.sampler_error["p99"] > 1.8 > 1.1 > usual.sampler_error["p99"]
-        assert found.samplers > 10 > usual.samplers
-        assert [item.own.rows for item in found.answers] == pytest.approx(
+        diagnosis = diagnose(estimator, people, queries=300, filters=(5, 5), particles=particles)
+        assert diagnosis.sampler_error["p99"] > 1.8 > 1.1 > usual.sampler_error["p99"]
+        assert diagnosis.samplers > 10 > usual.samplers
+        assert [item.own.rows for item in diagnosis.answers] == pytest.approx(
             [item.own.rows for item in usual.answers], rel=0.05
         )
-        by_sampler = [item.answered.sampler_error > item.answered.model_error for item in found.worst]
-        assert [item.blame is None for item in found.worst] == by_sampler
+        by_sampler = [item.answered.sampler_error > item.answered.model_error for item in diagnosis.worst]
+        assert [item.blame is None for item in diagnosis.worst] == by_sampler
         assert sum(by_sampler) >= 5
 
     def test_the_parts_make_the_whole(self, estimator: Estimator, people: Path) -> None:
@@ -156,18 +156,18 @@ class TestSettling:
         self, walks: dict[int, tuple[float, float]], how: str, rows: float, particles: int
     ) -> None:
         scripted = Scripted(walks, 4096 if how == "exact" else 10**9)
-        (found,) = self.settled(scripted, answer(100))
-        assert (found.how, found.rows, found.particles) == (how, rows, particles)
+        (settled_box,) = self.settled(scripted, answer(100))
+        assert (settled_box.how, settled_box.rows, settled_box.particles) == (how, rows, particles)
         assert scripted.asked == [level for level in walks for _ in SEEDS]
 
     def test_less_than_a_row_is_nothing(self) -> None:
-        (found,) = self.settled(Scripted({1024: (0.01, 0.9)}), answer(0.3))
-        assert found.how == "settled"
+        (settled_box,) = self.settled(Scripted({1024: (0.01, 0.9)}), answer(0.3))
+        assert settled_box.how == "settled"
 
     def test_orders_share_the_particles(self) -> None:
         scripted = Scripted({3072: (100, 100)}, orders=3)
-        (found,) = self.settled(scripted, answer(100))
-        assert (found.particles, scripted.asked) == (1024, [3072, 3072])
+        (settled_box,) = self.settled(scripted, answer(100))
+        assert (settled_box.particles, scripted.asked) == (1024, [3072, 3072])
 
     def test_what_is_exact_is_not_asked_again(self) -> None:
         scripted = Scripted({})
@@ -227,11 +227,11 @@ class TestSuspects:
         rng = np.random.default_rng(0)
         errors = {"a": np.exp(rng.normal(2, 0.5, 400)), "b": np.exp(rng.normal(1, 0.1, 100))}
         answers = [answered(1, float(error), name) for name in "ab" for error in errors[name]]
-        (found,) = (item for item in suspect_columns(answers, "ab") if item.columns == ("a",))
+        (suspect,) = (item for item in suspect_columns(answers, "ab") if item.columns == ("a",))
         logs = [np.log(np.maximum(errors[name], 1)) for name in "ab"]
-        assert found.excess == pytest.approx(logs[0].mean() - logs[1].mean())
+        assert suspect.excess == pytest.approx(logs[0].mean() - logs[1].mean())
         welch = math.sqrt(sum(values.var() / len(values) for values in logs))
-        assert found.standard_error == pytest.approx(welch, rel=0.01)
+        assert suspect.standard_error == pytest.approx(welch, rel=0.01)
 
     def test_more_filters_are_no_columns_fault(self) -> None:
         more = [answered(10, 40, "a", "b", "c"), answered(10, 40, "a", "c", "d"), answered(10, 40, "b", "c", "d")]
@@ -243,8 +243,8 @@ class TestSuspects:
         """Errors of 2 with a, 3 with b, and of five times that with both: c only happens to be there."""
         errors = {"axy": 20, "bxy": 30, "abx": 300, "aby": 300, "acx": 20, "bcx": 30, "cxy": 10, "abc": 300, "acy": 20}
         answers = [answered(10, rows, *columns) for columns, rows in errors.items() for _ in range(30)]
-        found = {item.columns: item.factor for item in suspect_pairs(answers, "ab")}
-        assert found == {("a", "b"): pytest.approx(5.0)}
+        factors = {item.columns: item.factor for item in suspect_pairs(answers, "ab")}
+        assert factors == {("a", "b"): pytest.approx(5.0)}
 
     def test_too_few_tell_nothing(self) -> None:
         answers = [answered(10, 20, "a", "b")] * 19 + [answered(10, 10, "b", "c")] * 100
@@ -258,10 +258,10 @@ class TestWorkloads:
     def test_text_is_taken_apart(self, estimator: Estimator, people: Path) -> None:
         truths = Source.open(people).counts(["age > 50 AND married", *self.CLAUSES[1:]])
         queries = [Query(where, rows) for where, rows in zip(self.CLAUSES, truths, strict=True)]
-        found = diagnose(estimator, people, workload=queries)
-        assert [item.question.columns for item in found.answers] == [("age", "married"), ("city", "age"), ()]
-        assert [group.label for group in found.by_filters] == ["0", "1", "2"]
-        assert (found.columns, found.pairs) == ((), ())
+        diagnosis = diagnose(estimator, people, workload=queries)
+        assert [item.question.columns for item in diagnosis.answers] == [("age", "married"), ("city", "age"), ()]
+        assert [group.label for group in diagnosis.by_filters] == ["0", "1", "2"]
+        assert (diagnosis.columns, diagnosis.pairs) == ((), ())
 
     def test_counts_of_another_table(self, estimator: Estimator, people: Path) -> None:
         with pytest.raises(
@@ -278,8 +278,8 @@ class TestWorkloads:
         assert part.columns == ("since when",)
 
     def test_what_no_row_satisfies(self, estimator: Estimator, people: Path) -> None:
-        found = diagnose(estimator, people, workload=[Query("age > 0 AND FALSE", 0), Query("TRUE", 3000)])
-        assert [item.q_error for item in found.answers] == [1, 1]
+        diagnosis = diagnose(estimator, people, workload=[Query("age > 0 AND FALSE", 0), Query("TRUE", 3000)])
+        assert [item.q_error for item in diagnosis.answers] == [1, 1]
 
 
 class TestTables:
@@ -293,11 +293,11 @@ class TestTables:
         with_urls = connect().sql(f"SELECT *, 'www.a/' || age AS url FROM '{people}'")
         drawn = diagnose(both, with_urls, queries=30)
         assert {name for item in drawn.answers for name in item.question.columns} <= set(estimator.columns)
-        asked = [Query("url LIKE 'www%' AND age > 0", 3000), Query("age > 0", 3000)]
-        found = diagnose(both, with_urls, workload=asked)
-        assert (len(found.answers), found.passed_over) == (1, 1)
+        queries = [Query("url LIKE 'www%' AND age > 0", 3000), Query("age > 0", 3000)]
+        diagnosis = diagnose(both, with_urls, workload=queries)
+        assert (len(diagnosis.answers), diagnosis.passed_over) == (1, 1)
         with pytest.raises(DataError, match="every query of the workload asks about text"):
-            diagnose(both, with_urls, workload=asked[:1])
+            diagnose(both, with_urls, workload=queries[:1])
 
     def test_without_the_models_columns(self, estimator: Estimator) -> None:
         with pytest.raises(DataError, match="the table lacks the model's columns age, city"):

@@ -42,13 +42,13 @@ def findings(
     estimator: Estimator, people: Path, change: Change = lambda where, rows: rows
 ) -> dict[str, RuleViolations]:
     counter = Counter(people, change)
-    found = measure(counter, Counter(people), estimator.schema, people, COUNT, 9)
-    return {finding.rule: finding for finding in found}
+    measurements = measure(counter, Counter(people), estimator.schema, people, COUNT, 9)
+    return {finding.rule: finding for finding in measurements}
 
 
 def test_true_counts_keep_every_rule(estimator: Estimator, people: Path) -> None:
-    found = findings(estimator, people)
-    assert {name: (item.cases, item.broken) for name, item in found.items()} == {
+    results = findings(estimator, people)
+    assert {name: (item.cases, item.broken) for name, item in results.items()} == {
         name: (COUNT, 0) for name, _, _ in RULES
     }
 
@@ -66,49 +66,49 @@ def test_most_cases_say_something(estimator: Estimator, people: Path) -> None:
 
 class TestBreakingIsNoticed:
     def test_another_answer_when_asked_again(self, estimator: Estimator, people: Path) -> None:
-        asked: list[str] = []
+        seen: list[str] = []
 
         def drift(where: str, rows: float) -> float:
-            asked.append(where)
-            return rows + len(asked)
+            seen.append(where)
+            return rows + len(seen)
 
-        found = findings(estimator, people, drift)[SAME]
-        assert found.broken == found.cases
-        assert found.worst >= found.median > 0
+        results = findings(estimator, people, drift)[SAME]
+        assert results.broken == results.cases
+        assert results.worst >= results.median > 0
 
     def test_a_fresh_estimator_with_another_answer(self, estimator: Estimator, people: Path) -> None:
         other = Counter(people, lambda where, rows: rows + 1)
-        found = measure(Counter(people), other, estimator.schema, people, COUNT, 9)
-        assert found[0].broken == COUNT
-        assert all(finding.broken == 0 for finding in found[1:])
+        measurements = measure(Counter(people), other, estimator.schema, people, COUNT, 9)
+        assert measurements[0].broken == COUNT
+        assert all(finding.broken == 0 for finding in measurements[1:])
 
     def test_each_filter_takes_a_little(self, estimator: Estimator, people: Path) -> None:
-        found = findings(estimator, people, lambda where, rows: rows * 0.9 ** where.count("AND"))
-        assert found[WHOLE].broken > 0
-        assert found[MORE].broken == 0
+        results = findings(estimator, people, lambda where, rows: rows * 0.9 ** where.count("AND"))
+        assert results[WHOLE].broken > 0
+        assert results[MORE].broken == 0
 
     def test_an_impossible_filter_with_rows(self, estimator: Estimator, people: Path) -> None:
-        found = findings(estimator, people, lambda where, rows: rows + 1e-9)
-        assert found[EMPTY].broken == COUNT
-        assert found[EMPTY].worst == pytest.approx(1e-9)
+        results = findings(estimator, people, lambda where, rows: rows + 1e-9)
+        assert results[EMPTY].broken == COUNT
+        assert results[EMPTY].worst == pytest.approx(1e-9)
 
     def test_more_filters_more_rows(self, estimator: Estimator, people: Path) -> None:
-        found = findings(estimator, people, lambda where, rows: (rows + 1) * 9 ** where.count("AND"))
-        assert found[MORE].broken > COUNT / 2
-        wide, narrow = found[MORE].examples[0].rows
-        assert found[MORE].worst == (narrow - wide) / max(wide, 1)
-        assert found[MORE].share == found[MORE].broken / COUNT
+        results = findings(estimator, people, lambda where, rows: (rows + 1) * 9 ** where.count("AND"))
+        assert results[MORE].broken > COUNT / 2
+        wide, narrow = results[MORE].examples[0].rows
+        assert results[MORE].worst == (narrow - wide) / max(wide, 1)
+        assert results[MORE].share == results[MORE].broken / COUNT
 
     def test_tighter_ranges_with_more_rows(self, estimator: Estimator, people: Path) -> None:
         total = estimator.rows
-        found = findings(estimator, people, lambda where, rows: 0.0 if "IS NULL AND" in where else total - rows)
-        assert found[TIGHTER].broken > COUNT / 2
+        results = findings(estimator, people, lambda where, rows: 0.0 if "IS NULL AND" in where else total - rows)
+        assert results[TIGHTER].broken > COUNT / 2
 
     def test_parts_that_do_not_add_up(self, estimator: Estimator, people: Path) -> None:
-        found = findings(estimator, people, lambda where, rows: rows**0.9)[SPLIT]
-        assert found.broken > 0
-        whole, left, right = found.examples[0].rows
-        assert found.worst == abs(left + right - whole) / max(whole, 1)
+        results = findings(estimator, people, lambda where, rows: rows**0.9)[SPLIT]
+        assert results.broken > 0
+        whole, left, right = results.examples[0].rows
+        assert results.worst == abs(left + right - whole) / max(whole, 1)
 
     def test_parts_that_add_up_nearly(self, estimator: Estimator, people: Path) -> None:
         assert findings(estimator, people, lambda where, rows: rows + 0.4)[SPLIT].broken == 0
@@ -117,8 +117,8 @@ class TestBreakingIsNoticed:
 
 
 def test_a_model_keeps_the_rules_that_allow_no_exception(estimator: Estimator, people: Path, model: Path) -> None:
-    found = measure(estimator, Estimator.load(model), estimator.schema, people, 100, 5)
-    assert [item.broken for item in found[:3]] == [0, 0, 0]
+    measurements = measure(estimator, Estimator.load(model), estimator.schema, people, 100, 5)
+    assert [item.broken for item in measurements[:3]] == [0, 0, 0]
 
 
 def test_a_table_without_ranges_has_no_cases_of_them(estimator: Estimator, people: Path, tmp_path: Path) -> None:
@@ -128,6 +128,6 @@ def test_a_table_without_ranges_has_no_cases_of_them(estimator: Estimator, peopl
         3000, tuple(column for column in estimator.schema.coded if column.name == "married")
     )
     few = tmp_path / "few.parquet"
-    found = measure(Counter(few), Counter(few), schema, few, 10, 0)
-    assert [item.cases for item in found] == [10, 10, 10, 10, 0, 0]
-    assert found[-1].share == 0
+    measurements = measure(Counter(few), Counter(few), schema, few, 10, 0)
+    assert [item.cases for item in measurements] == [10, 10, 10, 10, 0, 0]
+    assert measurements[-1].share == 0

@@ -68,8 +68,8 @@ class TestFiles:
         assert (outcome.defects, outcome.checks) == ((), 40)
 
     def test_answers_that_are_no_counts(self, models: Path) -> None:
-        asked = dict.fromkeys(questions(), lambda model: (0.0, float("nan"), 1.0))
-        result, defects = loading.check_file(models / "columns.countless", asked, np.random.default_rng(0))
+        questions_of_model = dict.fromkeys(questions(), lambda model: (0.0, float("nan"), 1.0))
+        result, defects = loading.check_file(models / "columns.countless", questions_of_model, np.random.default_rng(0))
         assert (result, any("nan" in defect for defect in defects)) == ("answered", True)
 
     def test_an_exception_of_another_kind(self, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,5 +137,5 @@ class TestConcurrency:
         assert outcome.checks == sharing.THREADS * (5 + len(questions()))
 
     def test_a_difference_is_a_defect(self) -> None:
-        (found,) = sharing._differences("a thread", {"q": "1.0"}, {"q": "1.0000000000000002"})
-        assert found == "a thread, q: 1.0, not 1.0000000000000002"
+        (defect,) = sharing._differences("a thread", {"q": "1.0"}, {"q": "1.0000000000000002"})
+        assert defect == "a thread, q: 1.0, not 1.0000000000000002"

@@ -68,12 +68,12 @@ def test_automata_of_many_patterns_are_given_up(models: Path) -> None:
 def test_a_short_soak(run: Run, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "soak.json"
     done = run("bench", "soak", model, "--minutes", 0.08, "--clients", 6, "--replace-every", "1s", "-o", out)
-    facts = json.loads(out.read_text(encoding="utf-8"))
-    assert facts["failures"] == {}
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert record["failures"] == {}
     assert "failures  none" in done.out
-    assert done.code == int(not facts["is_level"])  # so short a time is all warm-up
-    assert set(facts["manners"]) <= set(MANNERS)
-    assert facts["files"]["replaced"] >= 2
-    assert facts["ms_p50"] <= facts["ms_p99"]
-    assert facts["memory_mb_peak"] >= facts["memory_mb_last"] > 1
+    assert done.code == int(not record["is_level"])  # so short a time is all warm-up
+    assert set(record["manners"]) <= set(MANNERS)
+    assert record["files"]["replaced"] >= 2
+    assert record["ms_p50"] <= record["ms_p99"]
+    assert record["memory_mb_peak"] >= record["memory_mb_last"] > 1
     assert run("bench", "soak", tmp_path / "no.countless").code == 1

@@ -113,8 +113,8 @@ def test_it_learns_what_differs_between_orders() -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     with torch.no_grad():
-        found = [float(model.log_prob(masked, targets[order], order)[:, 1].exp()) for order in (0, 1)]
-    assert min(found) > 0.95
+        probs = [float(model.log_prob(masked, targets[order], order)[:, 1].exp()) for order in (0, 1)]
+    assert min(probs) > 0.95
 
 
 @pytest.mark.parametrize("spec", [*SPECS, SEVERAL])

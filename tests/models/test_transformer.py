@@ -62,8 +62,8 @@ def chances(
 ) -> FloatArray:
     with torch.no_grad():
         shift = None if context is None else model.shift(context)[:, column]
-        found: FloatArray = model(tokens, positions, shift, column).double().softmax(-1).numpy()
-    return found
+        probs: FloatArray = model(tokens, positions, shift, column).double().softmax(-1).numpy()
+    return probs
 
 
 @EVERY_COLUMN
@@ -81,12 +81,12 @@ def test_the_engine_has_the_same_probabilities(
     expected = chances(model, tokens, positions, contexts, column)
     for index, (string, places) in enumerate(zip(tokens.tolist(), positions.tolist(), strict=True)):
         tree = runtime.tree(None if contexts is None else contexts[index : index + 1].numpy())
-        node, found = places[0], [tree.roots[places[0]]]
+        node, following = places[0], [tree.roots[places[0]]]
         for token, place in zip(string[1:], places[1:], strict=True):
             masked = token == runtime.spec.mask
-            found.append((tree.masked([node], [place]) if masked else tree.extend([node], [token]))[0])
+            following.append((tree.masked([node], [place]) if masked else tree.extend([node], [token]))[0])
             node = tree.size - 1
-        np.testing.assert_allclose(np.stack(found), expected[index], rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(np.stack(following), expected[index], rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("spec", SPECS)

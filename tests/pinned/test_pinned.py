@@ -40,9 +40,9 @@ def asked(request: Any) -> tuple[str, Estimator]:
 def test_answers_are_as_they_were(asked: tuple[str, Estimator]) -> None:
     name, estimator = asked
     known = json.loads(ANSWERS.read_text(encoding="utf-8"))[name]
-    found = {label(question): short(ask(estimator, question)) for question in pinned(name)}
-    assert list(found) == list(known)
-    different = {question: (known[question], found[question]) for question in known}
+    answers = {label(question): short(ask(estimator, question)) for question in pinned(name)}
+    assert list(answers) == list(known)
+    different = {question: (known[question], answers[question]) for question in known}
     assert {
         question: pair for question, pair in different.items() if not same(pair[0], pair[1], TOLERANCES[name])
     } == {}
@@ -88,11 +88,11 @@ def same(one: Any, two: Any, tolerance: float) -> bool:
 def write() -> None:
     """Keep the answers of now."""
     os.environ[SWITCH_OFF] = "1"
-    found = {}
+    answers = {}
     for name, made in MODELS.items():
         estimator = made()
-        found[name] = {label(question): short(ask(estimator, question)) for question in pinned(name)}
-    ANSWERS.write_text(_written(found), encoding="utf-8")
+        answers[name] = {label(question): short(ask(estimator, question)) for question in pinned(name)}
+    ANSWERS.write_text(_written(answers), encoding="utf-8")
 
 
 def _written(found: dict[str, dict[str, Any]]) -> str:

@@ -22,8 +22,8 @@ def test_certain_answers_are_those_of_duckdb(seed: int) -> None:
             continue  # DuckDB may answer more than a model of one table's columns can
         truth = world.truth(clause)
         assert truth is not None, f"DuckDB objects to {clause}"
-        found = world.found(question)
-        if question.certain and found is not None:
-            assert found == truth, clause
+        rows = world.found(question)
+        if question.certain and rows is not None:
+            assert rows == truth, clause
             agreed += 1
     assert agreed > CLAUSES / 2

@@ -166,8 +166,8 @@ def test_a_comparison_that_is_written_twice_is_no_shift(clause: str, estimator: 
     ],
 )
 def test_duckdb_is_shown_the_clause_as_it_was_written(clause: str, rows: str) -> None:
-    found, meant = (Compiler(SCHEMA).compile(where).region.boxes for where in (clause, rows))
-    assert [box.filters[0].constraint.weights.tolist() for box in found] == [
+    boxes, meant = (Compiler(SCHEMA).compile(where).region.boxes for where in (clause, rows))
+    assert [box.filters[0].constraint.weights.tolist() for box in boxes] == [
         box.filters[0].constraint.weights.tolist() for box in meant
     ]
 

@@ -112,9 +112,9 @@ def test_hits_are_those_of_duckdb(sampled: Sampled, where: str) -> None:
 
 
 def test_random_questions(sampled: Sampled) -> None:
-    asked = [where for where, _ in questions_by_kind(sampled.source, 4, 11)]
-    truths = sampled.source.counts(asked)
-    for where, truth in zip(asked, truths, strict=True):
+    clauses = [where for where, _ in questions_by_kind(sampled.source, 4, 11)]
+    truths = sampled.source.counts(clauses)
+    for where, truth in zip(clauses, truths, strict=True):
         assert sampled.hits(where) == truth, where
 
 

@@ -179,11 +179,11 @@ def test_search_is_the_twin_of_the_dictionary(where: str) -> None:
     (column,) = condition.find_all(exp.Column)
     index = table.schema.find(column.name)
     assert index is not None
-    found = compiler.search.known.truth(index, plain_comparison(condition))
-    if found is not None:
+    truth = compiler.search.known.truth(index, plain_comparison(condition))
+    if truth is not None:
         defined = compiler.dictionary.truth(index, condition)
-        assert found.true.tolist() == defined.true.tolist()
-        assert found.false.tolist() == defined.false.tolist()
+        assert truth.true.tolist() == defined.true.tolist()
+        assert truth.false.tolist() == defined.false.tolist()
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 def started() -> Iterator[Browser]:
     """A Chromium that is gone afterwards; where there is none, the test is skipped and says why."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="no Playwright here: pip install playwright")
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
+    browser_path = next(filter(None, map(shutil.which, NAMES)), None)
+    if browser_path is None:
         pytest.skip("no browser here: apt-get install chromium brings one")
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has none
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=sandbox)
+        browser = playwright.chromium.launch(executable_path=browser_path, args=sandbox)
         yield browser
         browser.close()

@@ -60,8 +60,10 @@ class Client:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request(method, path, body, self.headers | headers)
-            found = connection.getresponse()
-            return Reply(found.status, {name.lower(): value for name, value in found.getheaders()}, found.read())
+            response = connection.getresponse()
+            return Reply(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
         finally:
             connection.close()
 
@@ -93,8 +95,8 @@ def served(model: Path, people: Path) -> dict[str, Served]:
 @pytest.fixture(scope="session")
 def client(served: dict[str, Served]) -> Iterator[Client]:
     """A service with its defaults, that all tests share."""
-    with running(served, ServiceOptions()) as found:
-        yield found
+    with running(served, ServiceOptions()) as running_client:
+        yield running_client
 
 
 @pytest.fixture
@@ -107,5 +109,5 @@ def start(served: dict[str, Served]) -> Iterator[Callable[..., Client]]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A browser, or a reason why there is none."""
-    with started() as found:
-        yield found
+    with started() as started_browser:
+        yield started_browser

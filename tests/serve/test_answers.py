@@ -36,23 +36,23 @@ def test_health(client: Client) -> None:
 
 def test_models(client: Client) -> None:
     line = {"name": "people", "rows": 3000, "columns": 5, "texts": 0, "checkable": True}
-    (told,) = client.get("/v1/models").json["models"]
-    assert told.pop("version")
-    assert told == line
+    (models,) = client.get("/v1/models").json["models"]
+    assert models.pop("version")
+    assert models == line
 
 
 def test_a_model(client: Client, estimator: Estimator) -> None:
-    found = client.get("/v1/models/people").json
-    replies.Model.model_validate(found)
-    assert {column["name"]: column["kind"] for column in found["columns"]} == {
+    model = client.get("/v1/models/people").json
+    replies.Model.model_validate(model)
+    assert {column["name"]: column["kind"] for column in model["columns"]} == {
         "age": "number",
         "city": "category",
         "married": "category",
         "since when": "time",
         "score": "category",
     }
-    assert [column["name"] for column in found["columns"]] == list(estimator.columns)
-    assert found["columns"][1] == {
+    assert [column["name"] for column in model["columns"]] == list(estimator.columns)
+    assert model["columns"][1] == {
         "name": "city",
         "type": "VARCHAR",
         "kind": "category",
@@ -60,18 +60,18 @@ def test_a_model(client: Client, estimator: Estimator) -> None:
         "has_null": True,
         "binned": False,
     }
-    assert [column["name"] for column in found["left_out"]] == ["id"]
-    assert found["training"]["epochs"] == 25
-    assert "history" not in found["training"]
-    assert found["interval"]["level"] == 0.9
+    assert [column["name"] for column in model["left_out"]] == ["id"]
+    assert model["training"]["epochs"] == 25
+    assert "history" not in model["training"]
+    assert model["interval"]["level"] == 0.9
 
 
 def test_one_clause(client: Client, estimator: Estimator) -> None:
-    (found,) = client.ask("estimate", where=WHERE).json["estimates"]
+    (estimates,) = client.ask("estimate", where=WHERE).json["estimates"]
     known = estimator.estimate(WHERE)
-    assert set(found) == {"where", "rows", "low", "high", "level", "selectivity", "exact", "sampled", "ms"}
-    for name in set(found) - {"ms"}:
-        assert found[name] == getattr(known, name)
+    assert set(estimates) == {"where", "rows", "low", "high", "level", "selectivity", "exact", "sampled", "ms"}
+    for name in set(estimates) - {"ms"}:
+        assert estimates[name] == getattr(known, name)
 
 
 def test_several_clauses_of_which_one_is_wrong(client: Client, estimator: Estimator) -> None:
@@ -90,10 +90,10 @@ def test_several_clauses_of_which_one_is_wrong(client: Client, estimator: Estima
 
 
 def test_cards_are_the_distributions_of_their_columns(client: Client, estimator: Estimator) -> None:
-    found = client.ask("distribution", columns=["CITY", "age", "since when"], where=WHERE, bins=5).json
-    replies.Distributions.model_validate(found)
-    assert found["total"]["rows"] == estimator.estimate(WHERE).rows
-    cities, ages, times = found["cards"]
+    body = client.ask("distribution", columns=["CITY", "age", "since when"], where=WHERE, bins=5).json
+    replies.Distributions.model_validate(body)
+    assert body["total"]["rows"] == estimator.estimate(WHERE).rows
+    cities, ages, times = body["cards"]
     assert (cities["column"], cities["kind"], cities["others"]) == ("city", "category", None)
     known = estimator.distribution("city", WHERE)
     assert [tuple(each.values()) for each in cities["values"]] == list(zip(*known.columns, strict=True))
@@ -136,27 +136,27 @@ def test_the_rest_is_folded_and_values_are_searched(client: Client) -> None:
 
 def test_a_query(client: Client, estimator: Estimator) -> None:
     sql = "SELECT city, count(*), avg(age) AS a FROM t WHERE married GROUP BY 1 ORDER BY 2 DESC"
-    found = client.ask("query", sql=sql).json
-    replies.Result.model_validate(found)
+    body = client.ask("query", sql=sql).json
+    replies.Result.model_validate(body)
     known = estimator.query(sql)
-    assert [(column["name"], column["type"]) for column in found["columns"]] == [
+    assert [(column["name"], column["type"]) for column in body["columns"]] == [
         *zip(known.names, known.types, strict=True)
     ]
-    assert [tuple(row) for row in found["rows"]] == known.rows
-    assert found["count"]["rows"] == known.count.rows
-    assert found["disagreement"] == pytest.approx(known.disagreement, abs=1e-9)
-    assert found["left_out_rows"] == pytest.approx(known.left_out_rows, abs=1e-9)
+    assert [tuple(row) for row in body["rows"]] == known.rows
+    assert body["count"]["rows"] == known.count.rows
+    assert body["disagreement"] == pytest.approx(known.disagreement, abs=1e-9)
+    assert body["left_out_rows"] == pytest.approx(known.left_out_rows, abs=1e-9)
     with_bars = client.ask("query", sql=sql, intervals=True).json
     assert {"a_low", "a_high"} <= {column["name"] for column in with_bars["columns"]}
 
 
 def test_a_sample(client: Client, estimator: Estimator) -> None:
-    found = client.ask("sample", count=7, where="age > 60", seed=3).json
-    replies.Sampled.model_validate(found)
+    body = client.ask("sample", count=7, where="age > 60", seed=3).json
+    replies.Sampled.model_validate(body)
     known = estimator.sample(7, where="age > 60", seed=3)
-    assert found["rows"] == [[value if isinstance(value, int | None) else str(value) for value in row] for row in known]
-    assert (found["effective_size"], found["enumerated"]) == (known.effective_size, known.enumerated)
-    assert found["requested"] == len(found["rows"]) == 7
+    assert body["rows"] == [[value if isinstance(value, int | None) else str(value) for value in row] for row in known]
+    assert (body["effective_size"], body["enumerated"]) == (known.effective_size, known.enumerated)
+    assert body["requested"] == len(body["rows"]) == 7
 
 
 @pytest.mark.parametrize("where", [WHERE, "p.age < 20 OR \"since when\" > DATE '2020-02-01'", "city LIKE 'O%'"])
@@ -167,10 +167,10 @@ def test_a_check_counts_in_the_table(client: Client, people: Path, where: str) -
 
 def test_what_rounding_leaves_is_nothing(client: Client) -> None:
     for where in ("age > 30 AND age < 20", WHERE):
-        found = client.ask("distribution", columns=["city", "age"], where=where).json
-        told = [found["total"], *(each for card in found["cards"] for each in card["values"])]
-        numbers = [each[name] for each in told for name in ("rows", "low", "high")]
-        numbers += [card["disagreement"] for card in found["cards"]]
+        body = client.ask("distribution", columns=["city", "age"], where=where).json
+        counts = [body["total"], *(each for card in body["cards"] for each in card["values"])]
+        numbers = [each[name] for each in counts for name in ("rows", "low", "high")]
+        numbers += [card["disagreement"] for card in body["cards"]]
         assert all(number == 0 or abs(number) >= 1e-9 for number in numbers)
 
 

@@ -36,14 +36,14 @@ def pages() -> Estimator:
 
 @pytest.fixture(scope="module")
 def client(pages: Estimator) -> Iterator[Client]:
-    with running({"people": Served("people", pages, None)}, ServiceOptions()) as found:
-        yield found
+    with running({"people": Served("people", pages, None)}, ServiceOptions()) as running_client:
+        yield running_client
 
 
 def test_kinds(client: Client) -> None:
-    found = client.get("/v1/models/people").json
-    replies.Model.model_validate(found)
-    assert [(column["name"], column["kind"], column["binned"]) for column in found["columns"]] == [
+    body = client.get("/v1/models/people").json
+    replies.Model.model_validate(body)
+    assert [(column["name"], column["kind"], column["binned"]) for column in body["columns"]] == [
         ("few", "category", False),
         ("many", "number", True),
         ("seen", "time", True),
@@ -54,14 +54,14 @@ def test_kinds(client: Client) -> None:
 
 
 def test_cards(client: Client) -> None:
-    found = client.ask("distribution", columns=["few", "many", "seen", "even"], where="url LIKE '%org%'", bins=4).json
-    replies.Distributions.model_validate(found)
-    few, many, seen, even = found["cards"]
+    body = client.ask("distribution", columns=["few", "many", "seen", "even"], where="url LIKE '%org%'", bins=4).json
+    replies.Distributions.model_validate(body)
+    few, many, seen, even = body["cards"]
     assert {each["value"] for each in few["values"]} <= {"0", "1", "2"}
     assert {each["value"] for each in even["values"]} <= {"true", "false"}
     assert isinstance(many["values"][0]["from"], float)
     assert seen["values"][0]["from"].startswith("20")
-    for card in found["cards"]:
+    for card in body["cards"]:
         assert sum(each["share"] for each in card["values"]) == pytest.approx(1.0)
 
 
@@ -72,9 +72,9 @@ def test_text_has_no_card(client: Client) -> None:
 
 
 def test_samples_and_patterns(client: Client, pages: Estimator) -> None:
-    found = client.ask("sample", count=3, seed=1).json
-    replies.Sampled.model_validate(found)
-    assert [row[-1] for row in found["rows"]] == [row[-1] for row in pages.sample(3, seed=1)]
+    body = client.ask("sample", count=3, seed=1).json
+    replies.Sampled.model_validate(body)
+    assert [row[-1] for row in body["rows"]] == [row[-1] for row in pages.sample(3, seed=1)]
     where = "url LIKE '%.org/1%' AND even"
     assert client.ask("estimate", where=where).json["estimates"][0]["rows"] == pages.estimate(where).rows
 

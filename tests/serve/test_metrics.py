@@ -22,7 +22,7 @@ def scraped(client: Client, **headers: str) -> dict[str, float]:
     reply = client.get("/metrics", **headers)
     assert reply.status == 200
     assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    found, typed = {}, set()
+    samples, typed = {}, set()
     for line in reply.content.decode().splitlines():
         if line.startswith("# TYPE "):
             name, kind = line.split()[2:]
@@ -34,9 +34,9 @@ def scraped(client: Client, **headers: str) -> dict[str, float]:
             assert sample is not None, line
             assert sample[1] in typed or re.sub("_(bucket|sum|count)$", "", sample[1]) in typed, line
             key = sample[1] + (sample[2] or "")
-            assert key not in found
-            found[key] = float(sample[3])
-    return found
+            assert key not in samples
+            samples[key] = float(sample[3])
+    return samples
 
 
 def test_requests_are_counted(start: Callable[..., Client]) -> None:
@@ -46,42 +46,42 @@ def test_requests_are_counted(start: Callable[..., Client]) -> None:
     client.get("/v1/models/nobody")
     for path in ("/wp-admin", "/.env"):
         client.get(path)
-    found = scraped(client)
+    metrics = scraped(client)
     estimate = "/v1/models/{name}/estimate"
-    assert found[f'countless_requests_total{{method="POST",route="{estimate}",status="200"}}'] == 2
-    assert found[f'countless_requests_total{{method="POST",route="{estimate}",status="422"}}'] == 1
-    assert found['countless_requests_total{method="GET",route="/v1/models/{name}",status="404"}'] == 1
-    assert found['countless_requests_total{method="GET",route="other",status="404"}'] == 2
-    assert found[f'countless_request_seconds_count{{route="{estimate}"}}'] == 3
-    assert found[f'countless_request_seconds_bucket{{route="{estimate}",le="+Inf"}}'] == 3
-    assert 0 < found[f'countless_request_seconds_sum{{route="{estimate}"}}'] < 30
+    assert metrics[f'countless_requests_total{{method="POST",route="{estimate}",status="200"}}'] == 2
+    assert metrics[f'countless_requests_total{{method="POST",route="{estimate}",status="422"}}'] == 1
+    assert metrics['countless_requests_total{method="GET",route="/v1/models/{name}",status="404"}'] == 1
+    assert metrics['countless_requests_total{method="GET",route="other",status="404"}'] == 2
+    assert metrics[f'countless_request_seconds_count{{route="{estimate}"}}'] == 3
+    assert metrics[f'countless_request_seconds_bucket{{route="{estimate}",le="+Inf"}}'] == 3
+    assert 0 < metrics[f'countless_request_seconds_sum{{route="{estimate}"}}'] < 30
     for cache in ("hit", "miss"):
-        assert found[f'countless_answers_total{{model="people",question="estimate",cache="{cache}"}}'] == 1
-    assert (found["countless_cached_answers"], found["countless_requests_in_flight"]) == (1, 1)
+        assert metrics[f'countless_answers_total{{model="people",question="estimate",cache="{cache}"}}'] == 1
+    assert (metrics["countless_cached_answers"], metrics["countless_requests_in_flight"]) == (1, 1)
     again = scraped(client)
     assert again['countless_requests_total{method="GET",route="/metrics",status="200"}'] == 1
-    assert all(again[key] >= value for key, value in found.items() if re.search("_(total|count|bucket)", key))
+    assert all(again[key] >= value for key, value in metrics.items() if re.search("_(total|count|bucket)", key))
 
 
 def test_models_and_the_process(start: Callable[..., Client], model: Path) -> None:
-    found = scraped(start(load_models([str(model), f'with "quotes"={model}'])))
-    assert found['countless_model_rows{model="people"}'] == 3000
-    assert found['countless_model_rows{model="with \\"quotes\\""}'] == 3000
-    assert found['countless_model_file_bytes{model="people"}'] == model.stat().st_size
-    assert 0 < found['countless_model_load_seconds{model="people"}'] < 60
-    assert 0 <= found['countless_model_age_seconds{model="people"}'] < 60
-    assert found['countless_model_reload_failing{model="people"}'] == 0
-    assert found["process_resident_memory_bytes"] > 1e7
-    assert found["process_open_fds"] > 3
-    assert found["process_cpu_seconds_total"] > 0
-    assert (found["countless_threads"], found["countless_threads_stuck"]) == (found["countless_threads"], 0)
+    metrics = scraped(start(load_models([str(model), f'with "quotes"={model}'])))
+    assert metrics['countless_model_rows{model="people"}'] == 3000
+    assert metrics['countless_model_rows{model="with \\"quotes\\""}'] == 3000
+    assert metrics['countless_model_file_bytes{model="people"}'] == model.stat().st_size
+    assert 0 < metrics['countless_model_load_seconds{model="people"}'] < 60
+    assert 0 <= metrics['countless_model_age_seconds{model="people"}'] < 60
+    assert metrics['countless_model_reload_failing{model="people"}'] == 0
+    assert metrics["process_resident_memory_bytes"] > 1e7
+    assert metrics["process_open_fds"] > 3
+    assert metrics["process_cpu_seconds_total"] > 0
+    assert (metrics["countless_threads"], metrics["countless_threads_stuck"]) == (metrics["countless_threads"], 0)
 
 
 def test_the_token(start: Callable[..., Client]) -> None:
     client = start(token="sesame")
     assert client.get("/metrics").status == 401
-    found = scraped(client, Authorization="Bearer sesame")
-    assert found['countless_refused_total{reason="token"}'] == 1
+    metrics = scraped(client, Authorization="Bearer sesame")
+    assert metrics['countless_refused_total{reason="token"}'] == 1
     public = start(token="sesame", public_metrics=True)
     assert 'countless_model_rows{model="people"}' in scraped(public)
     assert public.get("/v1/models").status == 401

@@ -40,10 +40,12 @@ def test_all_of_it_is_documented(document: Any) -> None:
 
 
 def test_refusals_of_a_body_are_told_where_there_is_one(document: Any) -> None:
-    found = {(method, path): set(document["paths"][path][method.lower()]["responses"]) for method, path in OPERATIONS}
-    assert found["GET", "/v1/models"] == {"200", "401", "403", "408", "429"}
-    assert found["GET", "/v1/models/{name}"] == {"200", "401", "403", "404", "408", "429"}
-    assert found["POST", "/v1/models/{name}/check"] == {"200", *map(str, REFUSALS)}
+    responses = {
+        (method, path): set(document["paths"][path][method.lower()]["responses"]) for method, path in OPERATIONS
+    }
+    assert responses["GET", "/v1/models"] == {"200", "401", "403", "408", "429"}
+    assert responses["GET", "/v1/models/{name}"] == {"200", "401", "403", "404", "408", "429"}
+    assert responses["POST", "/v1/models/{name}/check"] == {"200", *map(str, REFUSALS)}
     assert not {"HTTPValidationError", "ValidationError"} & set(document["components"]["schemas"])
 
 

@@ -101,24 +101,24 @@ class Visitor:
     @property
     def told(self) -> dict[str, list[str]]:
         """What every card tells a screen reader."""
-        found: dict[str, list[str]] = self.page.evaluate(
+        evaluation: dict[str, list[str]] = self.page.evaluate(
             """() => Object.fromEntries([...document.querySelectorAll('.card')].map(card => [card.dataset.column,
             [...card.querySelectorAll('li')].map(item => item.ariaLabel ?? item.textContent)]))"""
         )
-        return found
+        return evaluation
 
     def expect(self, where: str, model: str = "people") -> None:
         """The view is of this clause, and the count is the service's own."""
         assert (self.where, self.in_url) == (where, where)
-        found = self.client.post(f"/v1/models/{model}/estimate", {"where": where}).json["estimates"][0]
-        assert self.count == rows(found["rows"])
+        estimate = self.client.post(f"/v1/models/{model}/estimate", {"where": where}).json["estimates"][0]
+        assert self.count == rows(estimate["rows"])
 
     def expect_card(self, column: str, where: str | None) -> None:
         """A card shows the column's distribution under this clause."""
-        found = self.client.ask("distribution", columns=[column], where=where, bins=24, top=40).json["cards"][0]
+        expected = self.client.ask("distribution", columns=[column], where=where, bins=24, top=40).json["cards"][0]
         shown = self.told[column]
         assert shown
-        for value in found["values"]:
+        for value in expected["values"]:
             name = value.get("value", value.get("from"))
             if name is None:
                 continue
@@ -146,8 +146,8 @@ def service(model: Path, people: Path, tmp_path_factory: pytest.TempPathFactory)
     made = fit(Source.open(frame), text="url", epochs=2, network=table, text_network=text, evidence="none")
     path = made.save(tmp_path_factory.mktemp("pages") / "pages.countless")
     models: dict[str, Served] = load_models([str(model), str(path)], [f"people={people}"])
-    with running(models, ServiceOptions()) as found:
-        yield found
+    with running(models, ServiceOptions()) as running_service:
+        yield running_service
 
 
 @pytest.fixture
@@ -179,9 +179,9 @@ def visit(browser: Browser, service: Client) -> Iterator[Callable[..., Visitor]]
 @pytest.fixture
 def visitor(visit: Callable[..., Visitor]) -> Visitor:
     """A window that shows the people."""
-    found = visit()
-    found.open()
-    return found
+    first_visitor = visit()
+    first_visitor.open()
+    return first_visitor
 
 
 def test_a_card_for_every_column_of_the_whole_table(visitor: Visitor) -> None:
@@ -225,14 +225,14 @@ def test_the_whole_table_stays_behind_as_an_outline(visitor: Visitor) -> None:
 def test_a_brushed_range_is_one_step_of_history(visitor: Visitor) -> None:
     before = visitor.page.evaluate("history.length")
     visitor.drag("age", 0.3, 0.7)
-    found = re.fullmatch(r"age BETWEEN (\d+) AND (\d+)", visitor.where)
-    assert found, visitor.where
+    match = re.fullmatch(r"age BETWEEN (\d+) AND (\d+)", visitor.where)
+    assert match, visitor.where
     visitor.expect(visitor.where)
     visitor.expect_card("married", visitor.where)
     visitor.expect_card("age", None)
     assert visitor.page.evaluate("history.length") == before + 1
     typed = [visitor.card("age").get_by_label(f"age {end}", exact=True).input_value() for end in ("from", "to")]
-    assert typed == list(found.groups())
+    assert typed == list(match.groups())
     visitor.card("age").get_by_role("button", name="Clear").click()
     visitor.settle()
     assert (visitor.where, visitor.count) == ("", "3,000")
@@ -304,10 +304,10 @@ def test_a_value_of_many_is_found_and_stays_listed(visitor: Visitor) -> None:
     visitor.page.get_by_label("Find a value of host").fill("T 1")
     visitor.until("document.querySelectorAll('[data-column=host] li').length < 12")
     visitor.settle()
-    found = [each.split(":")[0] for each in visitor.told["host"]]
-    assert found
-    assert all(value.startswith("host 1") for value in found)
-    hidden = next(value for value in found if not any(each.startswith(f"{value}:") for each in listed))
+    values = [each.split(":")[0] for each in visitor.told["host"]]
+    assert values
+    assert all(value.startswith("host 1") for value in values)
+    hidden = next(value for value in values if not any(each.startswith(f"{value}:") for each in listed))
     visitor.click("host", hidden)
     visitor.expect(f"host = '{hidden}'", "pages")
     visitor.page.get_by_label("Find a value of host").fill("")
@@ -343,9 +343,9 @@ def test_a_few_enormous_values_do_not_hide_the_others(visitor: Visitor) -> None:
     assert len(bins) > 12
     assert bins[-1].split(":")[0].endswith(f"{DASH}1,000,000")
     visitor.drag("bytes", 0.5, 1.0)
-    found = re.fullmatch(r"bytes >= (\d+)", visitor.where)
-    assert found, visitor.where
-    assert 0 < int(found[1]) < 110_000
+    match = re.fullmatch(r"bytes >= (\d+)", visitor.where)
+    assert match, visitor.where
+    assert 0 < int(match[1]) < 110_000
     visitor.expect(visitor.where, "pages")
 
 
@@ -369,13 +369,13 @@ def test_back_and_forward_ask_for_nothing_that_was_seen(visitor: Visitor) -> Non
     for column, value in (("city", "Rome"), ("married", "true")):
         visitor.click(column, value)
         views.append((visitor.where, visitor.count, visitor.told))
-    asked = len(visitor.asked)
+    number = len(visitor.asked)
     for step in (visitor.page.go_back, visitor.page.go_back, visitor.page.go_forward, visitor.page.go_forward):
         step()
         place = next(place for place, view in enumerate(views) if view[0] == visitor.in_url)
         visitor.settle()
         assert (visitor.where, visitor.count, visitor.told) == views[place]
-    assert [url for url in visitor.asked[asked:] if "/v1/" in url] == []
+    assert [url for url in visitor.asked[number:] if "/v1/" in url] == []
 
 
 def test_an_edited_clause_fills_the_cards_and_keeps_what_they_cannot_show(visitor: Visitor) -> None:
@@ -458,12 +458,12 @@ def test_a_text_card_without_an_answer_says_why(visitor: Visitor) -> None:
 def test_values_that_do_not_add_up_to_the_count_are_marked(visitor: Visitor) -> None:
     def differing(route: Any) -> None:
         reply = route.fetch()
-        found = reply.json()
-        found["total"] |= {"rows": 100.0, "low": 90.0, "high": 105.0}
-        for card in found["cards"]:
+        body = reply.json()
+        body["total"] |= {"rows": 100.0, "low": 90.0, "high": 105.0}
+        for card in body["cards"]:
             off = {"age": 0.123, "married": -0.2, "score": 0.04, "since when": -0.09}
             card["disagreement"] = off.get(card["column"], 0.0)
-        route.fulfill(response=reply, json=found)
+        route.fulfill(response=reply, json=body)
 
     visitor.page.route("**/distribution", differing)
     visitor.click("city", "Rome")
@@ -536,9 +536,9 @@ def test_keys_select_stretch_and_clear(visitor: Visitor) -> None:
     keyboard.press("ArrowRight")
     keyboard.press("ArrowRight")
     visitor.settle()
-    found = re.fullmatch(r"age >= (\d+)", visitor.where)
-    assert found
-    assert lower.get_attribute("aria-valuetext") == found[1]
+    match = re.fullmatch(r"age >= (\d+)", visitor.where)
+    assert match
+    assert lower.get_attribute("aria-valuetext") == match[1]
     visitor.expect(visitor.where)
     visitor.page.go_back()
     visitor.settle()

@@ -132,17 +132,17 @@ def test_filters_are_written_counted_and_read_back(call: Call, name: str, told: 
     ],
 )
 def test_what_no_card_can_show_is_kept(call: Call, written: str, normal: str) -> None:
-    found = call("parse", "parseWhere", written, COLUMNS)
-    again = call("clause", "whereOf", COLUMNS, {"model": "", **found})
+    parsed = call("parse", "parseWhere", written, COLUMNS)
+    again = call("clause", "whereOf", COLUMNS, {"model": "", **parsed})
     assert again == normal
     assert call("clause", "whereOf", COLUMNS, {"model": "", **call("parse", "parseWhere", again, COLUMNS)}) == again
 
 
 @pytest.mark.parametrize("written", ["n > 1 OR ok", "n > 1 AND ok OR n < 0", "(n = 1 OR n = 2) AND ok = TRUE", "ok"])
 def test_a_clause_counts_the_same_beside_another_filter(call: Call, written: str) -> None:
-    found = call("parse", "parseWhere", written, COLUMNS)
-    filters = [*found["filters"], ["score", in_("1.50")]]
-    both = call("clause", "whereOf", COLUMNS, {"model": "", "filters": filters, "extra": found["extra"]})
+    parsed = call("parse", "parseWhere", written, COLUMNS)
+    filters = [*parsed["filters"], ["score", in_("1.50")]]
+    both = call("clause", "whereOf", COLUMNS, {"model": "", "filters": filters, "extra": parsed["extra"]})
     counts = [
         connect().execute(f"SELECT count(*) FROM ({TABLE}) WHERE {where}").fetchall()
         for where in (both, f"({written}) AND score = 1.50")

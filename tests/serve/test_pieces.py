@@ -36,8 +36,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     made = fit(Source.open(pd.DataFrame(frame)), text="path", epochs=1, network=table, text_network=text)
     path = made.save(tmp_path_factory.mktemp("files") / "files.countless")
     bare = made.stripped().save(path.with_name("bare.countless"))
-    with running(load_models([str(path), str(bare)], []), ServiceOptions()) as found:
-        yield found
+    with running(load_models([str(path), str(bare)], []), ServiceOptions()) as running_client:
+        yield running_client
 
 
 def told(client: Client, **body: object) -> dict[str, dict[str, float]]:
@@ -47,10 +47,10 @@ def told(client: Client, **body: object) -> dict[str, dict[str, float]]:
 
 
 def test_pieces_are_counted_under_the_condition(files: Client) -> None:
-    found = told(files)
+    body = told(files)
     # Three quarters are below /usr/ and half below /usr/share/doc/: no more than half, so that is not split.
-    assert found["starts"] == {"/usr/share/": 400, "/etc/": 200, "/usr/lib/": 200}
-    assert found["ends"] == {".html": 200, ".gz": 200, ".py": 200, ".conf": 200}
+    assert body["starts"] == {"/usr/share/": 400, "/etc/": 200, "/usr/lib/": 200}
+    assert body["ends"] == {".html": 200, ".gz": 200, ".py": 200, ".conf": 200}
     assert told(files, where="path LIKE '/etc/%' AND suite = 'new'")["ends"] == {".conf": 40}
 
 
@@ -80,11 +80,11 @@ def test_what_cannot_be_told(files: Client, body: dict[str, object], message: st
 @pytest.fixture
 def visitor(browser: Browser, files: Client) -> Iterator[Visitor]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
-    found = Visitor(context.new_page(), files)
-    found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
-    found.open(model="files")
-    yield found
-    assert found.complaints == []
+    first_visitor = Visitor(context.new_page(), files)
+    first_visitor.page.on("pageerror", lambda error: first_visitor.complaints.append(str(error)))
+    first_visitor.open(model="files")
+    yield first_visitor
+    assert first_visitor.complaints == []
     context.close()
 
 
@@ -147,5 +147,5 @@ def test_a_model_without_evidence_shows_no_lists(visitor: Visitor) -> None:
     visitor.open(model="bare")
     assert visitor.card("path").locator("li").count() == 0
     assert "short" in (visitor.card("path").get_attribute("class") or "")
-    found = visitor.client.post("/v1/models/bare/pieces", {"column": "path"}).json
-    assert (found["starts"], found["ends"]) == ([], [])
+    body = visitor.client.post("/v1/models/bare/pieces", {"column": "path"}).json
+    assert (body["starts"], body["ends"]) == ([], [])

@@ -48,21 +48,21 @@ def ask(port: int) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("POST", "/v1/models/people/estimate", '{"where": "TRUE"}', {"Content-Type": "application/json"})
     reply = connection.getresponse()
-    found = reply.status, json.loads(reply.read())
+    answer = reply.status, json.loads(reply.read())
     connection.close()
-    return found
+    return answer
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_it_stops_when_it_has_answered_what_was_asked(model: Path, number: signal.Signals, code: int) -> None:
     with process("tests.serve.slow_service", model, 1, 10) as (started, port), ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(ask, port)
+        future = pool.submit(ask, port)
         assert started.stderr is not None
         assert started.stderr.readline() == "asked\n"
         started.send_signal(number)
-        status, found = asked.result()
+        status, body = future.result()
         assert status == 200
-        assert found["estimates"][0]["rows"] == 3000
+        assert body["estimates"][0]["rows"] == 3000
         assert started.wait(10) == code
         with pytest.raises(ConnectionRefusedError):
             ask(port)
@@ -163,8 +163,8 @@ class TestNames:
         other = Path(shutil.copy(model, tmp_path / model.name))
         with pytest.raises(CountlessError, match=r'two models would be called "people".* as in people2='):
             load_models([str(model), str(other)])
-        found = load_models([str(model), f"again={other}"])
-        assert [(served.name, served.line["name"]) for served in found.values()] == [
+        models = load_models([str(model), f"again={other}"])
+        assert [(served.name, served.line["name"]) for served in models.values()] == [
             ("people", "people"),
             ("again", "again"),
         ]

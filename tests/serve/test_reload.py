@@ -45,8 +45,8 @@ def replace(file: Path, content: Path | bytes) -> None:
 
 
 def rows(client: Client, where: str = QUESTION) -> float:
-    (found,) = client.ask("estimate", where=where).json["estimates"]
-    return float(found["rows"])
+    (estimates,) = client.ask("estimate", where=where).json["estimates"]
+    return float(estimates["rows"])
 
 
 def until(condition: Callable[[], Any]) -> None:
@@ -70,10 +70,10 @@ def test_a_replaced_file_is_served(start: Callable[..., Client], file: Path, oth
     reply = client.ask("estimate", where=QUESTION)
     assert reply.headers["x-cache"] == "miss"  # kept answers were the old model's
     assert reply.json["estimates"][0]["rows"] == Estimator.load(other).estimate(QUESTION).rows > 1.5 * before
-    told = client.get("/v1/models/people").json
-    assert told["rows"] == 6000
-    assert told["version"] == reply.headers["x-model-version"] != version
-    assert client.get("/v1/models").json["models"][0]["version"] == told["version"]
+    body = client.get("/v1/models/people").json
+    assert body["rows"] == 6000
+    assert body["version"] == reply.headers["x-model-version"] != version
+    assert client.get("/v1/models").json["models"][0]["version"] == body["version"]
 
 
 def test_the_old_model_is_freed(start: Callable[..., Client], file: Path, other: Path) -> None:
@@ -214,8 +214,8 @@ def test_answers_stay_right_while_files_are_replaced(file: Path, model: Path, ot
         count = 0
         while not stop.is_set():
             reply = client.ask("estimate", where=QUESTION)
-            found = reply.json["estimates"][0]["rows"] if reply.status == 200 else None
-            if found != known[reply.headers["x-model-version"]]:
+            rows = reply.json["estimates"][0]["rows"] if reply.status == 200 else None
+            if rows != known[reply.headers["x-model-version"]]:
                 wrong.append(reply)
             count += 1
         return count

@@ -38,8 +38,8 @@ def model() -> Estimator:
 
 @pytest.fixture(scope="module")
 def client(model: Estimator) -> Iterator[Client]:
-    with running({"people": Served("people", model, None)}, ServiceOptions()) as found:
-        yield found
+    with running({"people": Served("people", model, None)}, ServiceOptions()) as running_client:
+        yield running_client
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_no_value_of_an_expression_is_that_of_one_row(client: Client, model: Est
 def test_values_that_many_rows_share_are_told(client: Client) -> None:
     hours = client.ask("query", sql="SELECT hour(seen) AS h, count(*) FROM t GROUP BY h").json
     assert len(hours["rows"]) == 24
-    asked = "SELECT kind, avg(amount * 2) AS a FROM t WHERE hour(seen) = 3 GROUP BY kind"
-    few = client.ask("query", sql=asked).json  # 2 or 3 rows each
+    clause = "SELECT kind, avg(amount * 2) AS a FROM t WHERE hour(seen) = 3 GROUP BY kind"
+    few = client.ask("query", sql=clause).json  # 2 or 3 rows each
     assert {row[1] for row in few["rows"]} == {None}
 
 

@@ -151,17 +151,17 @@ def test_plain_conditions_are_counted(table: CheckedTable) -> None:
 
 
 def test_counting_stops_when_nobody_waits(table: CheckedTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = threading.Event()
-    wanted.set()
+    is_wanted = threading.Event()
+    is_wanted.set()
     source = table._source
 
     def endless(clauses: list[str]) -> Any:
         return source.rows("SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c")
 
     monkeypatch.setattr(source, "counts", endless)
-    timer = threading.Timer(0.3, wanted.clear)
+    timer = threading.Timer(0.3, is_wanted.clear)
     timer.start()
-    with cancellable(wanted.is_set), pytest.raises(ComputationCancelledError):
+    with cancellable(is_wanted.is_set), pytest.raises(ComputationCancelledError):
         table.count("TRUE")
     timer.join()
     monkeypatch.undo()

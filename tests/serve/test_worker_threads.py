@@ -64,25 +64,25 @@ def wait_for(client: Client) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 60)), max_size=40))
 def test_what_is_kept_is_bounded(answers: list[tuple[str, int]]) -> None:
-    kept = Kept(3, 100)
+    cache = Kept(3, 100)
     latest: dict[str, bytes] = {}
     for name, size in answers:
-        kept.put(name, b"x" * size)
+        cache.put(name, b"x" * size)
         latest.pop(name, None)
         latest[name] = b"x" * size
-        assert len(kept) <= 3
-        assert kept.bytes <= 100
-        assert kept.get(name) == b"x" * size
-    held = {name for name in latest if kept.get(name) is not None}
+        assert len(cache) <= 3
+        assert cache.bytes <= 100
+        assert cache.get(name) == b"x" * size
+    held = {name for name in latest if cache.get(name) is not None}
     assert held == set(list(latest)[len(latest) - len(held) :])
-    assert kept.bytes == sum(1 + len(latest[name]) for name in held)
+    assert cache.bytes == sum(1 + len(latest[name]) for name in held)
 
 
 def test_an_answer_too_large_to_keep() -> None:
-    kept = Kept(3, 10)
-    kept.put("a", b"x")
-    kept.put("b", b"x" * 10)
-    assert (kept.get("a"), kept.get("b")) == (b"x", None)
+    cache = Kept(3, 10)
+    cache.put("a", b"x")
+    cache.put("b", b"x" * 10)
+    assert (cache.get("a"), cache.get("b")) == (b"x", None)
 
 
 def test_equal_requests_get_the_same_answer(start: Callable[..., Client]) -> None:
@@ -122,9 +122,9 @@ def test_64_at_once_are_what_the_library_says(start: Callable[..., Client], esti
     with ThreadPoolExecutor(64) as pool:
         replies = list(pool.map(lambda where: client.ask("estimate", where=where), clauses))
     for reply, clause in zip(replies, clauses, strict=True):
-        (found,) = reply.json["estimates"]
+        (estimates,) = reply.json["estimates"]
         known = estimator.estimate(clause)
-        assert (found["where"], found["rows"], found["low"], found["high"]) == (
+        assert (estimates["where"], estimates["rows"], estimates["low"], estimates["high"]) == (
             clause,
             known.rows,
             known.low,
@@ -133,17 +133,17 @@ def test_64_at_once_are_what_the_library_says(start: Callable[..., Client], esti
 
 
 def test_all_kinds_at_once(start: Callable[..., Client], client: Client) -> None:
-    asked: list[tuple[str, dict[str, Any]]] = [
+    requests: list[tuple[str, dict[str, Any]]] = [
         ("estimate", {"where": ["age > 30", "city LIKE '%o%' AND married"]}),
         ("distribution", {"columns": ["age", "city"], "where": "married"}),
         ("query", {"sql": "SELECT city, avg(age) FROM t WHERE married GROUP BY ALL ORDER BY 1"}),
         ("sample", {"count": 5, "seed": 4}),
         ("check", {"where": "lower(city) = 'oslo'"}),
     ]
-    known = [without_times(client.ask(question, **body).json) for question, body in asked]
+    known = [without_times(client.ask(question, **body).json) for question, body in requests]
     busy = start(threads=4)
     with ThreadPoolExecutor(16) as pool:
-        replies = list(pool.map(lambda item: busy.ask(item[0], **item[1]), asked * 4))
+        replies = list(pool.map(lambda item: busy.ask(item[0], **item[1]), requests * 4))
     assert [without_times(reply.json) for reply in replies] == known * 4
 
 
@@ -199,12 +199,12 @@ def test_health_tells_of_threads_that_do_not_stop(
     assert client.get("/healthz").json["status"] == "ok"
     assert client.ask("estimate", where="age > 40").status == 408
     for path in ("/healthz", "/readyz"):
-        found = client.get(path)
-        assert (found.status, found.json["status"], found.json["stuck"]) == (200, "degraded", 1)
+        response = client.get(path)
+        assert (response.status, response.json["status"], response.json["stuck"]) == (200, "degraded", 1)
     assert client.ask("estimate", where="age > 41").status == 408
-    found = client.get("/readyz")
-    assert (found.status, found.error["kind"]) == (503, "StuckError")
-    assert "all 2 threads" in found.error["message"]
+    response = client.get("/readyz")
+    assert (response.status, response.error["kind"]) == (503, "StuckError")
+    assert "all 2 threads" in response.error["message"]
     assert client.get("/healthz").json["stuck"] == 2  # alive, and not to be asked
     slow.let.set()
     wait_for(client)

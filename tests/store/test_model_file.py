@@ -52,14 +52,14 @@ ARRAYS = st.dictionaries(
 def test_round_trip(tmp_path: Path, schema: Any, spec: Any, weights: Any, calibration: Any, report: Any) -> None:
     path, network = tmp_path / "x.countless", StoredNetwork({"kind": "any", **spec}, StoredTensors(weights))
     store.write(path, Contents(schema, Sections({"columns": network}), calibration, report))
-    found = store.read(path)
-    assert (found.schema, found.calibration, found.report) == (schema, calibration, report)
-    read = found.sections.networks["columns"]
-    assert read.spec == network.spec
-    assert set(read.weights.stored) == set(weights)
+    contents = store.read(path)
+    assert (contents.schema, contents.calibration, contents.report) == (schema, calibration, report)
+    columns = contents.sections.networks["columns"]
+    assert columns.spec == network.spec
+    assert set(columns.weights.stored) == set(weights)
     for name, array in weights.items():
-        np.testing.assert_array_equal(read.weights.stored[name], array)
-        assert read.weights.stored[name].dtype == array.dtype
+        np.testing.assert_array_equal(columns.weights.stored[name], array)
+        assert columns.weights.stored[name].dtype == array.dtype
 
 
 def test_sections_of_every_type_fit_into_one_file(tmp_path: Path) -> None:
@@ -70,14 +70,17 @@ def test_sections_of_every_type_fit_into_one_file(tmp_path: Path) -> None:
         {"evidence": StoredRows({"codes-0": np.ones((1, 3), np.uint8)})},
     )
     store.write(tmp_path / "x", Contents({}, sections))
-    found = store.read(tmp_path / "x").sections
-    assert {name: network.spec for name, network in found.networks.items()} == {
+    read_sections = store.read(tmp_path / "x").sections
+    assert {name: network.spec for name, network in read_sections.networks.items()} == {
         "columns": {"kind": "columns"},
         "text": {"kind": "text"},
     }
-    assert (list(found.summaries), found.summaries["pairs"].arrays["a"].tolist()) == (["pairs"], [0, 1, 2])
-    assert (list(found.rows), list(found.rows["evidence"].arrays)) == (["evidence"], ["codes-0"])
-    np.testing.assert_array_equal(found.rows["evidence"].arrays["codes-0"], np.ones((1, 3)))
+    assert (list(read_sections.summaries), read_sections.summaries["pairs"].arrays["a"].tolist()) == (
+        ["pairs"],
+        [0, 1, 2],
+    )
+    assert (list(read_sections.rows), list(read_sections.rows["evidence"].arrays)) == (["evidence"], ["codes-0"])
+    np.testing.assert_array_equal(read_sections.rows["evidence"].arrays["codes-0"], np.ones((1, 3)))
 
 
 def test_weights_that_are_masked_take_no_room(tmp_path: Path) -> None:
@@ -113,10 +116,10 @@ class TestDamage:
         path = tmp_path / "flipped.countless"
         path.write_bytes(bytes(data))
         try:
-            found = Estimator.load(path)
+            estimator = Estimator.load(path)
         except ModelFileError:
             return
-        assert found.estimate("age > 30").rows == Estimator.load(model).estimate("age > 30").rows
+        assert estimator.estimate("age > 30").rows == Estimator.load(model).estimate("age > 30").rows
 
     @given(st.binary(max_size=300))
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

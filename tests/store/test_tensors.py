@@ -69,15 +69,15 @@ def test_weights_are_read_in_float32_and_stored_again_alike(dtype: str) -> None:
 
 
 def test_in_float32_nothing_is_rounded() -> None:
-    found = StoredTensors.encoded(arrays(), "float32", LOOKUPS)
-    assert all(np.array_equal(found[name], array) for name, array in arrays().items())
+    tensors = StoredTensors.encoded(arrays(), "float32", LOOKUPS)
+    assert all(np.array_equal(tensors[name], array) for name, array in arrays().items())
 
 
 def test_rows_of_nothing_and_tables_of_no_rows() -> None:
     for shape in ((2, 3, 4), (0, 5, 4)):
-        found = StoredTensors.encoded({"grams": np.zeros(shape, dtype=np.float32)}, "float16", LOOKUPS)["grams"]
-        assert found.shape == shape
-        assert not found.any()
+        grams = StoredTensors.encoded({"grams": np.zeros(shape, dtype=np.float32)}, "float16", LOOKUPS)["grams"]
+        assert grams.shape == shape
+        assert not grams.any()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16"])

@@ -193,13 +193,13 @@ class TestWorkload:
         last = np.random.default_rng(1).permutation(32)[first]
         rows = np.column_stack([first, last, last, last, last, last]).astype(np.int8)
         spec = ModelSpec((32,) * 6, hidden=32, blocks=1, embedding=8)
-        asked: Sets = {(0, 5): 1.0}
+        column_sets: Sets = {(0, 5): 1.0}
         options = TrainOptions(batch=100, epochs=4, learning_rate=0.01, schedule="cosine")
-        tasks = [ColumnsTask(rows, spec, options, asked=sets) for sets in (asked, None)]
+        tasks = [ColumnsTask(rows, spec, options, asked=sets) for sets in (column_sets, None)]
         for task in tasks:
             train(task, options)
         monkeypatch.setattr("countless.train.tasks.masking.WORKLOAD_SHARE", 1.0)
-        judge = ColumnsTask(rows, spec, options, asked=asked)
+        judge = ColumnsTask(rows, spec, options, asked=column_sets)
         bits = []
         for task in tasks:
             judge.model.load_state_dict(task.model.state_dict())
@@ -208,12 +208,12 @@ class TestWorkload:
 
     def test_nothing_changes_before_the_last_part(self) -> None:
         plain: list[float] = []
-        asked: list[float] = []
+        fractions: list[float] = []
         with_workload(None, on_progress=lambda progress: plain.append(progress.loss))
-        with_workload(ASKED, on_progress=lambda progress: asked.append(progress.loss))
+        with_workload(ASKED, on_progress=lambda progress: fractions.append(progress.loss))
         first = int(WORKLOAD_FROM * len(plain))
-        assert plain[:first] == asked[:first]
-        assert plain[first] != asked[first]
+        assert plain[:first] == fractions[:first]
+        assert plain[first] != fractions[first]
 
     def test_a_stopped_run_goes_on_to_the_same_model(self, tmp_path: Path) -> None:
         whole = with_workload(ASKED)

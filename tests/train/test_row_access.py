@@ -43,17 +43,17 @@ def test_any_rows(tmp_path: Path, spread: int) -> None:
 
 def test_in_memory_they_are_a_tensor() -> None:
     array = np.arange(6, dtype=np.int32).reshape(3, 2)
-    found = stored(array, None)
-    assert isinstance(found, torch.Tensor)
-    assert found.dtype == torch.int32
+    stored_rows = stored(array, None)
+    assert isinstance(stored_rows, torch.Tensor)
+    assert stored_rows.dtype == torch.int32
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32])
 def test_a_table_in_memory_is_not_copied(kind: type[Any]) -> None:
     array = np.zeros((4, 3), dtype=kind)
-    found = stored(array, None)
+    stored_rows = stored(array, None)
     array[1, 2] = 200
-    assert found[torch.tensor([1]), torch.tensor([2])].tolist() == [200]
+    assert stored_rows[torch.tensor([1]), torch.tensor([2])].tolist() == [200]
 
 
 def tasks(tmp_path: Path, text: bool) -> tuple[Task, Task]:

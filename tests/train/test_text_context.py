@@ -162,10 +162,10 @@ def contexts(leading: int = SIZES[1]) -> Any:
 def test_the_column_decides_the_text(runtime: TextRuntime, pattern: str, ratio: float) -> None:
     right, wrong, guess = [], [], []
     for country, word in enumerate(WORDS):
-        found = given(runtime, language(pattern.format(word)), contexts(), np.ones(17), budget=400).probabilities
-        right.append(found[country])
-        wrong.append(np.delete(found[:16], country).mean())
-        guess.append(found[16])
+        probs = given(runtime, language(pattern.format(word)), contexts(), np.ones(17), budget=400).probabilities
+        right.append(probs[country])
+        wrong.append(np.delete(probs[:16], country).mean())
+        guess.append(probs[16])
     truth = 2 / 3 if pattern == "%{}%" else 1 / 3  # of all rows a third is NULL
     assert np.mean(guess) == pytest.approx(truth / 16, rel=0.3)
     assert np.mean(right) == pytest.approx(truth, rel=0.3)
@@ -176,11 +176,11 @@ def test_the_column_decides_the_text(runtime: TextRuntime, pattern: str, ratio: 
 def test_a_digit_tells_whether_there_is_a_text(runtime: TextRuntime) -> None:
     there = language("%")
     for leading, expected in ((0, 1.0), (1, 1.0), (2, 0.0), (3, 2 / 3)):
-        found = given(runtime, there, contexts(leading), np.ones(17))
-        assert found.exact
-        assert found.probabilities.mean() == pytest.approx(expected, abs=0.1)
+        conditionals = given(runtime, there, contexts(leading), np.ones(17))
+        assert conditionals.exact
+        assert conditionals.probabilities.mean() == pytest.approx(expected, abs=0.1)
         if leading < SIZES[1]:
-            np.testing.assert_allclose(found.probabilities, expected, atol=0.15)
+            np.testing.assert_allclose(conditionals.probabilities, expected, atol=0.15)
 
 
 def test_rows_are_likelier_with_their_context(runtime: TextRuntime) -> None:

@@ -87,7 +87,7 @@ def test_other_options_are_told_before_the_table_is_read(
         assert run("fit", table, "-o", model, *FAST).code == 130
     left = ["m.countless.checkpoint", "m.countless.run", "queries.sql"]
     assert files(tmp_path) == left
-    for change, told in (
+    for change, message in (
         (("--seed", "1", "--masking", "none"), "--masking was uniform, now none, --seed was 0, now 1; give the same"),
         (
             ("--columns", "age,city"),
@@ -98,7 +98,7 @@ def test_other_options_are_told_before_the_table_is_read(
         done = run("fit", table, "-o", model, "--resume", *change, *FAST)
         assert done.code == 1
         assert f"cannot continue from {model}.checkpoint: " in done.err
-        assert told in done.err
+        assert message in done.err
         assert "counting" not in done.err
     done = run("fit", table, "-o", model, "--columns", "nosuch", *FAST)  # a new fit that comes to nothing
     assert done.code == 1

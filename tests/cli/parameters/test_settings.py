@@ -19,11 +19,11 @@ __all__ = ["run"]
 
 def sections(text: str) -> dict[str, list[str]]:
     """The flags under each heading of a help text."""
-    found: dict[str, list[str]] = {}
+    flags: dict[str, list[str]] = {}
     for part in re.split(r"\n(?=\S[^\n]*:\n)", text):
         heading, _, rest = part.partition(":\n")
-        found[heading.strip()] = re.findall(r"^  (?:-\w, )?--([\w-]+)", rest, re.M)
-    return found
+        flags[heading.strip()] = re.findall(r"^  (?:-\w, )?--([\w-]+)", rest, re.M)
+    return flags
 
 
 def flags(options: type[Options]) -> list[str]:

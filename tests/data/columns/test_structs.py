@@ -77,8 +77,8 @@ def test_every_source_has_columns_of_fields(made: Any, tmp_path: Path) -> None:
     source = Source.open(made(tmp_path))
     assert [name for name, _ in source.columns()] == FLAT
     names = ", ".join(f'"{name}"' for name in FLAT[:5])
-    found = source.rows(f"SELECT {names} FROM {source.table}")
-    assert Counter(found) == Counter(connect().execute(f"{PLAIN} FROM ({ROWS})").fetchall())
+    rows = source.rows(f"SELECT {names} FROM {source.table}")
+    assert Counter(rows) == Counter(connect().execute(f"{PLAIN} FROM ({ROWS})").fetchall())
     clause = '"address.city" = \'Oslo\' AND "address.zip" > 3 OR "address.geo.lat" IS NULL'
     truth = "address.city = 'Oslo' AND address.zip > 3 OR address.geo.lat IS NULL"
     assert source.counts([clause]) == [len(connect().execute(f"FROM ({ROWS}) WHERE {truth}").fetchall())]
@@ -217,11 +217,11 @@ def test_machines_of_a_cluster_read_the_same(columns: list[str], tmp_path: Path)
     path = tmp_path / "t.parquet"
     rows = arrow(tmp_path)
     pq.write_table(rows, path, row_group_size=70)
-    found = reader(ParquetRows((str(path),), (300,)).between(60, 200), columns).read_all()
+    table = reader(ParquetRows((str(path),), (300,)).between(60, 200), columns).read_all()
     source = Source.open(rows)
     selected = ", ".join(f'"{name}"' for name in columns)
     truth = source.rows(f"SELECT {selected} FROM {source.table} LIMIT 140 OFFSET 60")
-    assert [tuple(row.values()) for row in found.to_pylist()] == truth
+    assert [tuple(row.values()) for row in table.to_pylist()] == truth
 
 
 class TestRowsAsDictionaries:

@@ -75,5 +75,5 @@ def test_what_is_wrong_in_a_line_with_line_breaks(tmp_path: Path) -> None:
 
 
 def test_the_reason_comes_after_the_line() -> None:
-    told = 'Error: CSV Error on Line: 3\nOriginal Line: 1,"x\n\n\t",2\nToo many columns.\n\nPossible Solution: a\n'
-    assert first_line(ValueError(told)) == "Error: CSV Error on Line: 3: Too many columns."
+    clause = 'Error: CSV Error on Line: 3\nOriginal Line: 1,"x\n\n\t",2\nToo many columns.\n\nPossible Solution: a\n'
+    assert first_line(ValueError(clause)) == "Error: CSV Error on Line: 3: Too many columns."

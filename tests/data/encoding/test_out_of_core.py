@@ -193,15 +193,15 @@ class StoppedError(Exception):
 
 def recorded(monkeypatch: pytest.MonkeyPatch, step: str) -> list[int]:
     """The chunks, or the parts, that are written from now on."""
-    found: list[int] = []
+    sizes: list[int] = []
     original = getattr(CodesFolder, step)
 
     def write(self: CodesFolder, index: int, *rest: Any) -> Any:
-        found.append(index)
+        sizes.append(index)
         return original(self, index, *rest)
 
     monkeypatch.setattr(CodesFolder, step, write)
-    return found
+    return sizes
 
 
 @pytest.mark.parametrize("after", [0, 1, 5])
@@ -292,9 +292,9 @@ def test_a_damaged_folder_is_told_in_a_line(parquet: Path, folder: Path, tmp_pat
 
 def test_sizes_that_do_not_fit_the_schema(folder: Path, tmp_path: Path) -> None:
     path = shutil.copytree(folder, tmp_path / "x")
-    facts = json.loads((path / "manifest.json").read_text())
+    record = json.loads((path / "manifest.json").read_text())
     for name in ("row_bytes", "parts", "chunk_rows"):
-        damaged_manifest(path, json.dumps(facts | {name: 0}))
+        damaged_manifest(path, json.dumps(record | {name: 0}))
         with pytest.raises(DataError, match="readable folder of codes"):
             CodesFolder.open(path)
 
@@ -402,7 +402,7 @@ def test_duckdb_keeps_to_its_share(parquet: Path, tmp_path: Path) -> None:
     assert limit.startswith("286.1 MiB")
     assert place == str(tmp_path / "it's")
     connection = duckdb.connect()
-    asked = "SELECT current_setting('memory_limit')"
-    before = connection.execute(asked).fetchall()
+    clause = "SELECT current_setting('memory_limit')"
+    before = connection.execute(clause).fetchall()
     Source.open(connection.sql("SELECT 1 AS a"), limit=limit)
-    assert connection.execute(asked).fetchall() == before
+    assert connection.execute(clause).fetchall() == before

@@ -41,9 +41,9 @@ SCHEMA = Schema(
 
 def recode(rows: Any, schema: Schema = SCHEMA, size: int = 4_096, holes: bool = False) -> list[RecodedRows]:
     with Recoded(opened(rows, schema, holes), schema) as recoded:
-        found = list(recoded.chunks(size))
-        assert sum(map(len, found)) == recoded.rows
-    return found
+        chunks = list(recoded.chunks(size))
+        assert sum(map(len, chunks)) == recoded.rows
+    return chunks
 
 
 def codes(rows: Any, name: str, schema: Schema = SCHEMA) -> list[int]:
@@ -58,12 +58,12 @@ def test_the_fitted_table_has_its_own_codes(max_distinct: int, size: int) -> Non
     rows = connect().sql(f"SELECT * FROM ({PEOPLE}) LIMIT 500")
     table = Table.encode(rows, EncodeOptions(max_distinct=max_distinct))
     assert any(column.grid for column in table.schema.coded) == (max_distinct == 20)
-    found = recode(rows, table.schema, size)
-    assert [some.first for some in found] == list(range(0, 500, size))
-    together = np.concatenate([some.codes for some in found])
-    for index, (column, wanted) in enumerate(zip(table.schema.coded, column_codes(table), strict=False)):
-        nulls = np.concatenate([some.nulls for some in found])[:, index]
-        np.testing.assert_array_equal(np.where(nulls, column.null, together[:, index]), wanted)
+    recoded = recode(rows, table.schema, size)
+    assert [some.first for some in recoded] == list(range(0, 500, size))
+    together = np.concatenate([some.codes for some in recoded])
+    for index, (column, expected) in enumerate(zip(table.schema.coded, column_codes(table), strict=False)):
+        nulls = np.concatenate([some.nulls for some in recoded])[:, index]
+        np.testing.assert_array_equal(np.where(nulls, column.null, together[:, index]), expected)
         np.testing.assert_array_equal(nulls, together[:, index] == MISSING)
 
 
@@ -166,29 +166,29 @@ def test_values_that_cannot_be_read(sql: str, name: str, phrase: str) -> None:
 
 def test_names_and_columns_that_are_not_there() -> None:
     rows = pd.DataFrame({"DAY": ["2020-01-01", None], "place": [1, 2], "other": [[1], [2]], "T": ["ab", None]})
-    (found,) = recode(rows)
+    (recoded,) = recode(rows)
     day = SCHEMA.find("day")
-    assert found.codes[:, day].tolist() == [0, MISSING]
-    assert found.nulls[:, day].tolist() == [False, True]
+    assert recoded.codes[:, day].tolist() == [0, MISSING]
+    assert recoded.nulls[:, day].tolist() == [False, True]
     others = np.arange(len(SCHEMA.coded)) != day
-    assert (found.codes[:, others] == MISSING).all()
-    assert not found.nulls[:, others].any()
-    assert found.texts == (["ab", None],)
-    (found,) = recode({"n": 1})
-    assert found.texts == (None,)
+    assert (recoded.codes[:, others] == MISSING).all()
+    assert not recoded.nulls[:, others].any()
+    assert recoded.texts == (["ab", None],)
+    (recoded,) = recode({"n": 1})
+    assert recoded.texts == (None,)
     with pytest.raises(DataError, match="no column of the model: it has a; the model has n, Day"):
         recode({"a": 1})
 
 
 def test_dictionaries() -> None:
     rows = [{"n": np.int64(5), "price": Decimal("2.50")}, {"word": "it's", "n": "2"}, {"n": None, "yes": True}]
-    (found,) = recode(rows, holes=True)
-    assert found.codes[:, [0, 2, 4, 5]].tolist() == [
+    (recoded,) = recode(rows, holes=True)
+    assert recoded.codes[:, [0, 2, 4, 5]].tolist() == [
         [2, 1, MISSING, MISSING],
         [1, MISSING, 1, MISSING],
         [MISSING] * 3 + [1],
     ]
-    assert found.nulls[:, 0].tolist() == [False, False, True]
+    assert recoded.nulls[:, 0].tolist() == [False, False, True]
     with pytest.raises(DataError, match="no rows"):
         recode([])
     with pytest.raises(DataError, match="rows without columns"):
@@ -206,8 +206,8 @@ def test_nan_is_null_unless_it_is_a_value() -> None:
     nan = float("nan")
     frame = pd.DataFrame({"n": [1, None], "x": [0.0, nan], "word": ["it's", nan], "mine": ["a", nan]})
     for row in ({"n": nan}, {"word": nan}, {"n": np.float64("nan")}):
-        (found,) = recode([row])
-        assert found.nulls.sum() == 1
+        (recoded,) = recode([row])
+        assert recoded.nulls.sum() == 1
     rows = frame.to_dict("records")
     assert [codes(rows, name) for name in ("n", "x", "word")] == [[0, MISSING], [1, 2], [1, MISSING]]
     without = Schema(10, (Column("x", "DOUBLE", ("0.0",), has_null=False),))
@@ -238,8 +238,8 @@ def test_an_empty_file(tmp_path: Path) -> None:
 
 def test_few_rows_and_many_values_stay_in_order() -> None:
     schema = Schema(10, (Column("k", "INTEGER", tuple(map(str, range(50_000))), has_null=False),))
-    asked = np.random.default_rng(0).permutation(50_000)[:3_000]
-    assert codes(pd.DataFrame({"k": asked}), "k", schema) == asked.tolist()
+    values = np.random.default_rng(0).permutation(50_000)[:3_000]
+    assert codes(pd.DataFrame({"k": values}), "k", schema) == values.tolist()
 
 
 def test_between_the_cells_of_a_grid() -> None:
@@ -247,7 +247,7 @@ def test_between_the_cells_of_a_grid() -> None:
     grid = Grid((0, 1, 3, 4, 5), (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (1, 5, 1, 1, 5))
     column = Column("x", "INTEGER", ("0", "10", "20", "30", "40", "50", "60"), has_null=True, grid=grid)
     schema = Schema(10, (column,))
-    wanted = {
+    expected = {
         -1: UNSEEN,
         0: 0,
         5: 1,  # what is not 0 but before 10 is rather like 10
@@ -262,7 +262,7 @@ def test_between_the_cells_of_a_grid() -> None:
         61: UNSEEN,
         None: MISSING,
     }
-    assert codes([{"x": value} for value in wanted], "x", schema) == list(wanted.values())
+    assert codes([{"x": value} for value in expected], "x", schema) == list(expected.values())
 
 
 def test_nothing_is_left_behind() -> None:

@@ -77,8 +77,8 @@ def test_a_grid_gets_cells_for_what_lies_beyond_its_ends() -> None:
     growth = grown(before, rows)
     column = growth.schema.coded[0]
     assert column.grid is not None
-    kept = growth.origins[0][growth.origins[0] != NEW]
-    assert kept.tolist() == list(range(grid.cells))
+    old = growth.origins[0][growth.origins[0] != NEW]
+    assert old.tolist() == list(range(grid.cells))
     assert float(column.values[0]) == pytest.approx(0.1)
     assert float(column.values[-1]) == pytest.approx(599.9)
     assert column.has_null

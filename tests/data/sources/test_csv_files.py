@@ -90,10 +90,10 @@ def test_every_option_is_one_of_duckdb(tmp_path: Path) -> None:
 
 def test_uuids_of_a_csv_file_are_uuids_if_their_type_is_given(tmp_path: Path) -> None:
     text = "id\n" + "".join(f"{uuid.UUID(int=row)}\n" for row in range(9))
-    asked = "{00000000-0000-0000-0000-000000000007}"  # as DuckDB reads it, not as it prints it
+    clause = "{00000000-0000-0000-0000-000000000007}"  # as DuckDB reads it, not as it prints it
     for options, hits in (({}, 0), ({"types": {"id": "UUID"}}, 1)):
         table = Table.encode(opened(tmp_path / "rows.csv", text, **options))
-        assert count_codes(table, Compiler(table.schema).compile(f"id = '{asked}'").region) == hits
+        assert count_codes(table, Compiler(table.schema).compile(f"id = '{clause}'").region) == hits
 
 
 def test_options_are_for_csv_files_only(tmp_path: Path, people: Path) -> None:
@@ -145,8 +145,8 @@ def test_another_option_makes_another_table(tmp_path: Path) -> None:
     ],
 )
 def test_what_looks_wrong(tmp_path: Path, text: str, options: dict[str, Any], message: str) -> None:
-    found = opened(tmp_path / "rows.csv", text, **options).warnings()
-    assert message in found[0] if message else not found
+    warnings = opened(tmp_path / "rows.csv", text, **options).warnings()
+    assert message in warnings[0] if message else not warnings
 
 
 def test_only_csv_files_have_warnings(people: Path, tmp_path: Path) -> None:

@@ -121,15 +121,15 @@ def test_a_password_is_never_shown(secret: str) -> None:
     ):
         place = Location(url).place
         said = f'FATAL: no user with "{encoded}" or "{secret}" at {url}'
-        told = [
+        messages = [
             shown(url),
             redacted(said, url),
             str(connecting(said, place)),
             str(connecting(f'unexpected spaces found in "{secret[:6]}"', place)),
             str(reading(f"ERROR:  {said}", None, Location(url))),
         ]
-        assert not any(part in line for part in (secret, encoded) for line in told)
-        assert secret[:6] not in told[3].replace(shown(place), "")
+        assert not any(part in line for part in (secret, encoded) for line in messages)
+        assert secret[:6] not in messages[3].replace(shown(place), "")
 
 
 def test_what_is_shown_of_a_url() -> None:
@@ -157,9 +157,9 @@ def test_a_password_that_is_not_escaped_is_refused_at_once(password: str, ending
     with pytest.raises(SourceError, match="write @ in a password as %40") as caught:
         locate(url)
     said = str(connecting(f'could not translate host name "{password.split("@")[-1]}@127.0.0.1" to address', url))
-    for told in (str(caught.value), said):
-        assert "ss" not in told.replace("password", "").replace("address", "")
-        assert "S3c" not in told
+    for message in (str(caught.value), said):
+        assert "ss" not in message.replace("password", "").replace("address", "")
+        assert "S3c" not in message
 
 
 def test_an_at_elsewhere_is_no_password() -> None:
@@ -178,8 +178,8 @@ def test_a_password_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     message = 'FATAL:  password authentication failed for user "ann"'
     monkeypatch.delenv("PGPASSWORD", raising=False)
     assert "set PGPASSWORD" in str(connecting(message, "postgresql://ann@h/d"))
-    told = str(connecting(message, "postgresql://ann:wrong@h/d"))
-    assert "the password was refused" in told
-    assert "PGPASSWORD" not in told
+    shown = str(connecting(message, "postgresql://ann:wrong@h/d"))
+    assert "the password was refused" in shown
+    assert "PGPASSWORD" not in shown
     monkeypatch.setenv("PGPASSWORD", "wrong")
     assert "PGPASSWORD" not in str(connecting(message, "postgresql://ann@h/d"))

@@ -102,10 +102,10 @@ def same(one: Pairs, two: Pairs) -> None:
         assert (own.column, own.other) == (other.column, other.other)
         for name in ("starts", "codes", "rows"):
             assert getattr(own, name).tolist() == getattr(other, name).tolist()
-    for found, wanted in zip(
+    for mine, theirs in zip(
         (*one.counts, *one.starts, *one.tables.values()), (*two.counts, *two.starts, *two.tables.values()), strict=True
     ):
-        assert found.tolist() == wanted.tolist()
+        assert mine.tolist() == theirs.tolist()
 
 
 @given(tables())
@@ -155,19 +155,19 @@ def test_damage_is_told(data: st.DataObject) -> None:
         }[name]
         arrays[name] = packed(np.array(data.draw(st.lists(number, min_size=count, max_size=count))))
     try:
-        found = Pairs.from_arrays(arrays, TABLE.schema)
+        pairs = Pairs.from_arrays(arrays, TABLE.schema)
     except ModelFileError:
         return
-    assert all(counts.min() >= 0 and counts.sum() == 5 for counts in found.counts)
-    for (one, two), table in found.tables.items():
-        assert table.sum(axis=1).tolist() == found.buckets[one].tolist()
-        assert table.sum(axis=0).tolist() == found.buckets[two].tolist()
-    for sparse in found.sparse:
-        assert np.bincount(sparse.ones, sparse.rows, len(found.counts[sparse.column])).tolist() == (
-            found.counts[sparse.column].tolist()
+    assert all(counts.min() >= 0 and counts.sum() == 5 for counts in pairs.counts)
+    for (one, two), table in pairs.tables.items():
+        assert table.sum(axis=1).tolist() == pairs.buckets[one].tolist()
+        assert table.sum(axis=0).tolist() == pairs.buckets[two].tolist()
+    for sparse in pairs.sparse:
+        assert np.bincount(sparse.ones, sparse.rows, len(pairs.counts[sparse.column])).tolist() == (
+            pairs.counts[sparse.column].tolist()
         )
-        assert np.bincount(sparse.codes, sparse.rows, len(found.counts[sparse.other])).tolist() == (
-            found.counts[sparse.other].tolist()
+        assert np.bincount(sparse.codes, sparse.rows, len(pairs.counts[sparse.other])).tolist() == (
+            pairs.counts[sparse.other].tolist()
         )
         assert sparse.rows.min() > 0
 

@@ -42,12 +42,12 @@ def counted(texts: list[str | None], size: int | None = None) -> Substrings:
 
 def truth(texts: list[str | None], longest: int = counting.LONGEST) -> Counter[str]:
     """The rows of every substring; ``^`` is the beginning of a string and ``$`` its end, and é is a break."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for text in texts:
         if text is not None:
             parts = f"^{text}$".split("é")
-            found.update({part[i:j] for part in parts for i in range(len(part)) for j in range(i + 1, len(part) + 1)})
-    return Counter({part: count for part, count in found.items() if len(part) <= longest})
+            counts.update({part[i:j] for part in parts for i in range(len(part)) for j in range(i + 1, len(part) + 1)})
+    return Counter({part: count for part, count in counts.items() if len(part) <= longest})
 
 
 def symbols(summary: Substrings, part: str) -> list[int]:
@@ -118,10 +118,10 @@ def test_the_compiled_module_finds_what_python_finds(
 
 def paths(trie: Trie) -> dict[tuple[int, ...], int]:
     """Every substring and its count."""
-    found: list[tuple[int, ...]] = [()]
+    prefixes: list[tuple[int, ...]] = [()]
     for parent, symbol in zip(trie.parents[1:].tolist(), trie.symbols[1:].tolist(), strict=True):
-        found.append((*found[parent], symbol))
-    return dict(zip(found[1:], trie.counts[1:].tolist(), strict=True))
+        prefixes.append((*prefixes[parent], symbol))
+    return dict(zip(prefixes[1:], trie.counts[1:].tolist(), strict=True))
 
 
 @settings(deadline=None, max_examples=40)
@@ -138,8 +138,8 @@ def test_it_works_without_the_compiled_module(monkeypatch: pytest.MonkeyPatch) -
     texts: list[str | None] = ["/a/b", "/a/B", None, "ab", "/a/b/b"]
     expected = counted(texts)
     monkeypatch.setattr(growth, "compiled", lambda: None)
-    found = counted(texts)
-    assert {name: array.tolist() for name, array in found.arrays().items()} == {
+    plain = counted(texts)
+    assert {name: array.tolist() for name, array in plain.arrays().items()} == {
         name: array.tolist() for name, array in expected.arrays().items()
     }
 
@@ -185,10 +185,10 @@ def test_without_time_a_sample_is_counted(monkeypatch: pytest.MonkeyPatch) -> No
     assert summary.rows == len(texts)
     every = truth(texts)
     for part in ("^aa", "aaA/", "B$"):
-        told = summary.count(symbols(summary, part))
-        assert told is not None
-        assert 0.7 * every[part] < told < 1.4 * every[part]
-        assert summary.most(told) >= every[part]
+        count = summary.count(symbols(summary, part))
+        assert count is not None
+        assert 0.7 * every[part] < count < 1.4 * every[part]
+        assert summary.most(count) >= every[part]
 
 
 def test_a_smaller_size_keeps_the_frequent_ones() -> None:

@@ -33,9 +33,11 @@ MANY = 100_000
 
 @pytest.fixture(scope="module", params=[*SPECS, DIGITS, SCATTERED], ids=str)
 def runtime(request: Any) -> ResMadeRuntime:
-    found = ResMadeRuntime(request.param, network(request.param).arrays())
-    assert found.kernel is not None, "the compiled kernel was not built: run pip install again with a C compiler"
-    return found
+    runtime_of_kind = ResMadeRuntime(request.param, network(request.param).arrays())
+    assert runtime_of_kind.kernel is not None, (
+        "the compiled kernel was not built: run pip install again with a C compiler"
+    )
+    return runtime_of_kind
 
 
 def random_box(spec: ModelSpec, rng: np.random.Generator, wide: bool = False) -> Box:
@@ -62,12 +64,12 @@ def test_unthinned_walks_agree_tightly(runtime: ResMadeRuntime) -> None:
     numbers = offsets(0, 0, len(runtime.sizes))
     for _ in range(60):
         box = random_box(runtime.spec, rng)
-        (found,) = fixed(runtime, [box], MANY, 0)
+        (answer,) = fixed(runtime, [box], MANY, 0)
         twin = particles(runtime, box, MANY, numbers)
-        assert found.density == pytest.approx(twin.density, rel=2e-5, abs=1e-12)
-        assert (found.exact, found.visited) == (True, twin.visited)
+        assert answer.density == pytest.approx(twin.density, rel=2e-5, abs=1e-12)
+        assert (answer.exact, answer.visited) == (True, twin.visited)
         if twin.density > 0:
-            assert (found.particles, found.forward_rows) == (twin.particles, twin.forward_rows)
+            assert (answer.particles, answer.forward_rows) == (twin.particles, twin.forward_rows)
 
 
 def test_thinned_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> None:
@@ -76,12 +78,12 @@ def test_thinned_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> 
     agree = []
     for seed in range(60):
         box = random_box(runtime.spec, rng, wide=True)
-        (found,) = fixed(runtime, [box], 4, seed)
+        (answer,) = fixed(runtime, [box], 4, seed)
         twin = particles(runtime, box, 4, offsets(seed, 0, len(runtime.sizes)))
-        assert found.exact == twin.exact
-        agree.append(found.density == pytest.approx(twin.density, rel=1e-4, abs=1e-12))
+        assert answer.exact == twin.exact
+        agree.append(answer.density == pytest.approx(twin.density, rel=1e-4, abs=1e-12))
         if agree[-1] and not twin.exact:
-            assert found.sampling_error == pytest.approx(twin.sampling_error, rel=1e-2, abs=1e-4)
+            assert answer.sampling_error == pytest.approx(twin.sampling_error, rel=1e-2, abs=1e-4)
     assert np.mean(agree) >= 0.95
 
 
@@ -115,10 +117,10 @@ def test_hinted_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> N
 def test_wide_positions_are_thinned_as_numpy_does_it(budget: int, hints: bool) -> None:
     runtime, rng = ResMadeRuntime(WIDE, network(WIDE).arrays()), np.random.default_rng(8)
     boxes = [hinted(random_box(WIDE, rng, wide=True)) for _ in range(40)]
-    found = Population(runtime, boxes, 3, hints).walk(budget)
+    steps = Population(runtime, boxes, 3, hints).walk(budget)
     twins = [particles(runtime, box, budget, offsets(3, 0, len(WIDE.sizes)), hinted=hints) for box in boxes]
-    assert [one.exact for one in found] == [one.exact for one in twins]
-    agree = [a.density == pytest.approx(b.density, rel=1e-4, abs=1e-12) for a, b in zip(found, twins, strict=True)]
+    assert [one.exact for one in steps] == [one.exact for one in twins]
+    agree = [a.density == pytest.approx(b.density, rel=1e-4, abs=1e-12) for a, b in zip(steps, twins, strict=True)]
     assert np.mean(agree) >= 0.95
 
 
@@ -131,9 +133,9 @@ def test_children_whose_chance_is_next_to_nothing(budget: int, unlikely: float) 
         weights["bias"][starts[place] + 1 : starts[place + 1]] = unlikely
     runtime = ResMadeRuntime(WIDE, weights)
     box = Box(tuple(Filter((place,), ValueSet(np.arange(WIDE.sizes[place]) % 3 != 1)) for place in (1, 3, 5)))
-    (found,) = fixed(runtime, [box], budget, seed=3)
+    (answer,) = fixed(runtime, [box], budget, seed=3)
     twin = particles(runtime, box, budget, offsets(3, 0, len(WIDE.sizes)))
-    assert found.density == pytest.approx(twin.density, rel=1e-4)
+    assert answer.density == pytest.approx(twin.density, rel=1e-4)
 
 
 @pytest.mark.parametrize("hints", [False, True])
@@ -141,8 +143,8 @@ def test_the_mean_over_seeds_is_the_exact_density(hints: bool) -> None:
     runtime = ResMadeRuntime(DIGITS, network(DIGITS).arrays())
     box = hinted(random_box(DIGITS, np.random.default_rng(4), wide=True))
     truth = fixed(runtime, [box], MANY, 0)[0].density
-    found = [Population(runtime, [box], seed, hints).walk(5)[0].density for seed in range(2000)]
-    assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(len(found))
+    densities = [Population(runtime, [box], seed, hints).walk(5)[0].density for seed in range(2000)]
+    assert abs(np.mean(densities) - truth) < 4.5 * np.std(densities, ddof=1) / np.sqrt(len(densities))
 
 
 def test_a_batch_answers_as_one_by_one(runtime: ResMadeRuntime) -> None:
@@ -190,13 +192,13 @@ def test_a_walk_that_takes_much_memory_leaves_none_of_it() -> None:
     before = fixed(runtime, [small], MANY, 0)[0].density
     held = []
     for _ in range(3):
-        (found,) = fixed(runtime, [large], MANY, 0)
-        assert found.particles == 89 * 89
+        (answer,) = fixed(runtime, [large], MANY, 0)
+        assert answer.particles == 89 * 89
         assert fixed(runtime, [small], MANY, 0)[0].density == before
         held.append(_resident_bytes())
     assert max(held) - min(held) < 2**25
     twin = particles(runtime, large, MANY, offsets(0, 0, len(spec.sizes)))
-    assert found.density == pytest.approx(twin.density, rel=2e-5)
+    assert answer.density == pytest.approx(twin.density, rel=2e-5)
 
 
 def _resident_bytes() -> int:
@@ -215,10 +217,10 @@ def test_nothing_is_left_after_an_impossible_step() -> None:
 def test_any_power_and_budget(seed: int, budget: int, power: float) -> None:
     runtime = small()
     box = random_box(DIGITS, np.random.default_rng(seed), wide=True)
-    (found,) = fixed(runtime, [box], budget, seed, power=power)
-    assert np.isfinite(found.density)
-    assert found.density >= 0.0
-    assert found.particles <= budget + 1 or found.exact
+    (answer,) = fixed(runtime, [box], budget, seed, power=power)
+    assert np.isfinite(answer.density)
+    assert answer.density >= 0.0
+    assert answer.particles <= budget + 1 or answer.exact
 
 
 RUNTIMES: list[ResMadeRuntime] = []
@@ -298,9 +300,9 @@ def test_tables_of_digits(data: st.DataObject) -> None:
     module = kernel.compiled()
     assert module is not None
     listed = data.draw(st.booleans())
-    asked = DigitSet(weights, radices, listed)
-    found, expected = kernel.tabulated(asked, module), asked.transitions
-    for own, twin in zip(found, expected, strict=True):
+    digits = DigitSet(weights, radices, listed)
+    table, expected = kernel.tabulated(digits, module), digits.transitions
+    for own, twin in zip(table, expected, strict=True):
         assert np.array_equal(own.weights, twin.weights)
         assert np.array_equal(own.next, twin.next)
 

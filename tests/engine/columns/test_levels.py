@@ -31,10 +31,10 @@ LEVELS = ("x86-64", "x86-64-v3")
 @pytest.fixture(scope="module", params=LEVELS)
 def module(request: Any, tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """The module compiled for one instruction set."""
-    facts = Path("/proc/cpuinfo")
-    if sys.platform != "linux" or shutil.which("gcc") is None or not facts.exists():
+    cpuinfo = Path("/proc/cpuinfo")
+    if sys.platform != "linux" or shutil.which("gcc") is None or not cpuinfo.exists():
         pytest.skip("needs gcc on Linux")
-    if " avx2 " not in facts.read_text() or not SOURCE.exists():
+    if " avx2 " not in cpuinfo.read_text() or not SOURCE.exists():
         pytest.skip("needs the sources, and an x86-64 processor with AVX2")
     path = tmp_path_factory.mktemp("levels") / "_kernel.so"
     flags = ["-std=gnu11", "-O2", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC", "-DFAST="]
@@ -45,9 +45,9 @@ def module(request: Any, tmp_path_factory: pytest.TempPathFactory) -> ModuleType
     loader = importlib.machinery.ExtensionFileLoader("_kernel", str(path))
     spec = importlib.util.spec_from_loader("_kernel", loader)
     assert spec is not None
-    found = importlib.util.module_from_spec(spec)
-    loader.exec_module(found)
-    return found
+    built = importlib.util.module_from_spec(spec)
+    loader.exec_module(built)
+    return built
 
 
 @pytest.mark.parametrize("spec", [DIGITS, WIDE], ids=str)
@@ -58,8 +58,8 @@ def test_walks(module: ModuleType, spec: Any, monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(6)
     boxes = [hinted(random_box(spec, rng, wide=True)) for _ in range(40)]
     for hints, budget in ((False, 30), (True, 30), (True, 5)):
-        found, expected = (Population(each, boxes, 2, hints).walk(budget) for each in (runtime, installed))
-        agree = [a.density == pytest.approx(b.density, rel=1e-4) for a, b in zip(found, expected, strict=True)]
+        answers, expected = (Population(each, boxes, 2, hints).walk(budget) for each in (runtime, installed))
+        agree = [a.density == pytest.approx(b.density, rel=1e-4) for a, b in zip(answers, expected, strict=True)]
         assert np.mean(agree) >= 0.95
     assert [a.exact for a in fixed(runtime, boxes, 9, 0)] == [a.exact for a in fixed(installed, boxes, 9, 0)]
 
@@ -70,9 +70,9 @@ def test_questions_in_one_call(module: ModuleType, spec: Any, monkeypatch: pytes
     for name in ("engine.columns.resmade", "engine.fusion.pair_bounds"):
         monkeypatch.setattr(f"countless.{name}.compiled", lambda: module)
     case = Case(spec)
-    found, expected = (each.answers(each.known(3), 6, 1) for each in (case, installed))
-    assert [a.visited for a in found] == [a.visited for a in expected]
-    agree = [a.density == pytest.approx(b.density, rel=1e-3) for a, b in zip(found, expected, strict=True)]
+    answers, expected = (each.answers(each.known(3), 6, 1) for each in (case, installed))
+    assert [a.visited for a in answers] == [a.visited for a in expected]
+    agree = [a.density == pytest.approx(b.density, rel=1e-3) for a, b in zip(answers, expected, strict=True)]
     assert np.mean(agree) >= 0.9
 
 

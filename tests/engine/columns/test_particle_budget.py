@@ -100,8 +100,8 @@ def test_adaptive_answers_are_unbiased() -> None:
     runtime = wide(concentration=0.1)
     box = broad_box(runtime)
     truth = exact(runtime, box).density
-    found = [adaptive(runtime, [box], seed)[0].density for seed in range(40)]
-    assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(len(found)) + 1e-9
+    densities = [adaptive(runtime, [box], seed)[0].density for seed in range(40)]
+    assert abs(np.mean(densities) - truth) < 4.5 * np.std(densities, ddof=1) / np.sqrt(len(densities)) + 1e-9
 
 
 @pytest.mark.parametrize("concentration", [0.2, 0.1, 0.05])
@@ -109,9 +109,9 @@ def test_a_walk_tells_its_sampling_error(concentration: float) -> None:
     """As far apart as answers from many seeds lie; a walk says so by itself. Where all is smooth they are nearer."""
     runtime = wide(concentration=concentration)
     walks = [fixed(runtime, [broad_box(runtime)], 64, seed)[0] for seed in range(60)]
-    told = np.mean([walk.sampling_error for walk in walks])
+    mean = np.mean([walk.sampling_error for walk in walks])
     densities = [walk.density for walk in walks]
-    assert 0.4 < told / (np.std(densities, ddof=1) / np.mean(densities)) < 3.0
+    assert 0.4 < mean / (np.std(densities, ddof=1) / np.mean(densities)) < 3.0
 
 
 def test_a_walk_that_lives_on_few_lucky_particles_says_so() -> None:

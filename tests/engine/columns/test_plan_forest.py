@@ -17,9 +17,9 @@ def steps(nodes: tuple[Node, ...]) -> list[tuple[int, int, list[int]]]:
 
 
 def test_one_box_is_one_way_down() -> None:
-    found = forest([box_of({0: [1], 1: [2], 2: [3]}, SIZES)], ORDER)
-    assert steps(found.nodes) == [(0, 2, []), (1, 0, []), (2, 1, [0])]
-    assert found.depth == 3
+    nodes = forest([box_of({0: [1], 1: [2], 2: [3]}, SIZES)], ORDER)
+    assert steps(nodes.nodes) == [(0, 2, []), (1, 0, []), (2, 1, [0])]
+    assert nodes.depth == 3
 
 
 def test_equal_beginnings_are_shared_whichever_objects_they_are() -> None:
@@ -30,22 +30,22 @@ def test_equal_beginnings_are_shared_whichever_objects_they_are() -> None:
         box_of({2: [2], 0: [0]}, SIZES),
         box_of({2: [1], 0: [0]}, SIZES),
     ]
-    found = forest(boxes, ORDER)
-    by_depth = [len([node for node in found.nodes if node.depth == depth]) for depth in range(2)]
+    nodes = forest(boxes, ORDER)
+    by_depth = [len([node for node in nodes.nodes if node.depth == depth]) for depth in range(2)]
     assert by_depth == [2, 3]
-    assert sorted(index for node in found.nodes for index in node.ends) == [0, 1, 2, 3, 4]
-    assert next(node.ends for node in found.nodes if 0 in node.ends) == [0, 4]
+    assert sorted(index for node in nodes.nodes for index in node.ends) == [0, 1, 2, 3, 4]
+    assert next(node.ends for node in nodes.nodes if 0 in node.ends) == [0, 4]
 
 
 def test_siblings_stand_by_rank() -> None:
-    found = forest([box_of({2: [1], p: [0]}, SIZES) for p in (1, 3, 0, 1)], ORDER)
-    assert [node.step.position for node in found.nodes] == [2, 0, 3, 1]
+    nodes = forest([box_of({2: [1], p: [0]}, SIZES) for p in (1, 3, 0, 1)], ORDER)
+    assert [node.step.position for node in nodes.nodes] == [2, 0, 3, 1]
 
 
 def test_boxes_that_ask_nothing() -> None:
-    found = forest([Box(), box_of({0: [0, 1, 2]}, SIZES), box_of({0: [0]}, SIZES)], ORDER)
-    assert found.whole == (0, 1)
-    assert len(found.nodes) == 1
+    nodes = forest([Box(), box_of({0: [0, 1, 2]}, SIZES), box_of({0: [0]}, SIZES)], ORDER)
+    assert nodes.whole == (0, 1)
+    assert len(nodes.nodes) == 1
     assert forest([Box()], ORDER).nodes == ()
     assert forest([], ORDER).depth == 0
 

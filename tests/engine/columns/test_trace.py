@@ -41,11 +41,11 @@ def test_whole_traces_agree_and_add_up_to_the_density(runtime: ResMadeRuntime, e
         if not box.filters or all(item.constraint.start == 0 for item in box.filters):
             continue
         labels = rng.choice(len(runtime.sizes), size=2)
-        found, twin = both(runtime, Trace(box, labels.tolist(), expand), MANY)
-        np.testing.assert_array_equal(found.symbols, twin.symbols)
-        np.testing.assert_allclose(found.masses, twin.masses, rtol=1e-4, atol=1e-12)
-        assert found.exact
-        assert found.masses.sum() == pytest.approx(exact(runtime, box).density, rel=1e-4, abs=1e-12)
+        compiled, twin = both(runtime, Trace(box, labels.tolist(), expand), MANY)
+        np.testing.assert_array_equal(compiled.symbols, twin.symbols)
+        np.testing.assert_allclose(compiled.masses, twin.masses, rtol=1e-4, atol=1e-12)
+        assert compiled.exact
+        assert compiled.masses.sum() == pytest.approx(exact(runtime, box).density, rel=1e-4, abs=1e-12)
 
 
 @pytest.mark.parametrize("scattered", [True, False])
@@ -56,16 +56,18 @@ def test_thinned_traces_take_the_same_random_numbers(runtime: ResMadeRuntime, sc
         box = random_box(runtime.spec, rng, wide=True)
         if not box.filters or all(item.constraint.start == 0 for item in box.filters):
             continue
-        found, twin = both(runtime, Trace(box, (0, 1), scattered=scattered), 6, seed)
-        assert found.exact == twin.exact
-        agree.append(np.array_equal(found.symbols, twin.symbols) and np.allclose(found.masses, twin.masses, rtol=1e-3))
+        compiled, twin = both(runtime, Trace(box, (0, 1), scattered=scattered), 6, seed)
+        assert compiled.exact == twin.exact
+        agree.append(
+            np.array_equal(compiled.symbols, twin.symbols) and np.allclose(compiled.masses, twin.masses, rtol=1e-3)
+        )
     assert np.mean(agree) >= 0.9
 
 
 def test_a_box_that_asks_nothing_is_one_row_of_masks() -> None:
-    (found,) = [traced([PrefixRuntime((2, 3), 0)], Trace(Box()), 10, 0)]
-    assert found.symbols.tolist() == [[2, 3]]
-    assert found.masses.tolist() == [1.0]
+    (traced_box,) = [traced([PrefixRuntime((2, 3), 0)], Trace(Box()), 10, 0)]
+    assert traced_box.symbols.tolist() == [[2, 3]]
+    assert traced_box.masses.tolist() == [1.0]
 
 
 def axis(sizes: tuple[int, ...], column: int) -> Axis:
@@ -115,23 +117,23 @@ def test_thinning_keeps_every_value_and_the_mean() -> None:
     box = Box(tuple(Filter((p,), ValueSet(rng.choice([0.0, 1.0], size=sizes[p], p=[0.3, 0.7]))) for p in (1, 2, 3)))
     weights = [item.constraint.weights for item in box.filters]
     truth = np.einsum("abcde,b,c,d->a", joint / joint.sum(), *weights)
-    asked = Trace(with_axes(box, [axis(sizes, 0)]), (0,), expand=False)
-    found = []
+    trace = Trace(with_axes(box, [axis(sizes, 0)]), (0,), expand=False)
+    masses = []
     for seed in range(60):
-        rows = traced([runtime], asked, 100, seed)
+        rows = traced([runtime], trace, 100, seed)
         assert not rows.exact
         assert set(rows.symbols[:, 0]) == {0, 1, 2, 3}
-        found.append(np.bincount(rows.symbols[:, 0], rows.masses))
-    np.testing.assert_allclose(np.mean(found, axis=0), truth, rtol=0.12)
-    assert np.std(found, axis=0)[3] < 0.5 * truth[3]
+        masses.append(np.bincount(rows.symbols[:, 0], rows.masses))
+    np.testing.assert_allclose(np.mean(masses, axis=0), truth, rtol=0.12)
+    assert np.std(masses, axis=0)[3] < 0.5 * truth[3]
 
 
 def test_particles_of_equal_mass_do_not_all_take_the_same_quantile() -> None:
     """With parents of equal mass, one shared offset would give every one of them the same symbol."""
     runtime = JointRuntime(np.ones((40, 40, 5)))
-    asked = Trace(with_axes(Box(), [axis((40, 40, 5), place) for place in range(3)]), power=1.0, scattered=True)
+    trace = Trace(with_axes(Box(), [axis((40, 40, 5), place) for place in range(3)]), power=1.0, scattered=True)
     for seed in range(5):
-        rows = traced([runtime], asked, 40, seed)
+        rows = traced([runtime], trace, 40, seed)
         shares = np.bincount(rows.symbols[:, 2], rows.masses)
         assert shares.min() > 0.05
         seconds = np.bincount(rows.symbols[:, 1], rows.masses, minlength=40)

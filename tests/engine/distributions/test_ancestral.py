@@ -29,9 +29,9 @@ def test_rows_come_as_often_as_the_model_says(orders: list[tuple[int, ...]]) -> 
     models = [PrefixRuntime(SIZES, seed, order) for seed, order in enumerate(orders)]
     count = 2_048 * 2
     rows = ancestral_rows(models, count, np.random.default_rng(0))
-    found = np.bincount(np.ravel_multi_index(tuple(rows.T), SIZES), minlength=24) / count
-    wanted = np.mean([joint(model) for model in models], axis=0)
-    assert np.abs(found - wanted).max() < 5 * np.sqrt(wanted.max() / count)
+    shares = np.bincount(np.ravel_multi_index(tuple(rows.T), SIZES), minlength=24) / count
+    mean = np.mean([joint(model) for model in models], axis=0)
+    assert np.abs(shares - mean).max() < 5 * np.sqrt(mean.max() / count)
     assert np.array_equal(rows, ancestral_rows(models, count, np.random.default_rng(0)))
 
 

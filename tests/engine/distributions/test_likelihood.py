@@ -41,8 +41,8 @@ def posterior(joint: FloatArray, row: IntArray, axes: list[int]) -> FloatArray:
         for axis, symbol in enumerate(row.tolist())
     )
     others = tuple(axis for axis in range(joint.ndim) if axis not in axes)
-    found = joint[index].sum(axis=others).ravel()
-    return np.asarray(found / found.sum())
+    masses = joint[index].sum(axis=others).ravel()
+    return np.asarray(masses / masses.sum())
 
 
 def plain(runtime: Runtime[Any], row: IntArray) -> float:
@@ -59,25 +59,25 @@ def plain(runtime: Runtime[Any], row: IntArray) -> float:
 @pytest.mark.parametrize("order", ORDERS)
 def test_all_rows_together_are_certain(order: tuple[int, ...]) -> None:
     joint = random_joint()
-    found = row_log_probabilities([JointRuntime(joint, order)], every_row(SHAPE))
-    np.testing.assert_allclose(np.exp(found), joint.ravel(), atol=1e-12)
+    log_probs = row_log_probabilities([JointRuntime(joint, order)], every_row(SHAPE))
+    np.testing.assert_allclose(np.exp(log_probs), joint.ravel(), atol=1e-12)
 
 
 def test_the_mean_over_orders() -> None:
     runtimes = [PrefixRuntime(SHAPE, 1, order) for order in ORDERS]
-    found = np.exp(row_log_probabilities(runtimes, every_row(SHAPE)))
+    probs = np.exp(row_log_probabilities(runtimes, every_row(SHAPE)))
     each = [np.exp(log_probabilities(runtime, every_row(SHAPE)).sum(axis=1)) for runtime in runtimes]
-    np.testing.assert_allclose(found, np.mean(each, axis=0))
-    assert found.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(probs, np.mean(each, axis=0))
+    assert probs.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_is_masked_is_left_out(order: tuple[int, ...]) -> None:
     rows = masked_rows(SHAPE, 60)
     for runtime in (JointRuntime(random_joint(), order), PrefixRuntime(SHAPE, 3, order)):
-        found = log_probabilities(runtime, rows)
-        assert (found[rows == np.array(SHAPE)] == 0).all()
-        np.testing.assert_allclose(found.sum(axis=1), [plain(runtime, row) for row in rows])
+        log_probs = log_probabilities(runtime, rows)
+        assert (log_probs[rows == np.array(SHAPE)] == 0).all()
+        np.testing.assert_allclose(log_probs.sum(axis=1), [plain(runtime, row) for row in rows])
 
 
 @pytest.mark.parametrize("spec", [*SPECS, SEVERAL])
@@ -86,8 +86,8 @@ def test_the_network_walks_as_it_passes(spec: Any, monkeypatch: pytest.MonkeyPat
     for order in range(len(spec.orders)):
         runtime = ResMadeRuntime(spec, network(spec).arrays(), order)
         rows = random_codes(spec, 40)
-        wanted = [plain(runtime, row) for row in rows]
-        np.testing.assert_allclose(log_probabilities(runtime, rows).sum(axis=1), wanted, rtol=1e-3, atol=1e-4)
+        expected = [plain(runtime, row) for row in rows]
+        np.testing.assert_allclose(log_probabilities(runtime, rows).sum(axis=1), expected, rtol=1e-3, atol=1e-4)
         np.testing.assert_array_equal(runtime.start().done, spec.hidden)  # what all questions begin with is as it was
 
 
@@ -95,9 +95,11 @@ def test_the_network_walks_as_it_passes(spec: Any, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("column", range(4))
 def test_completions_are_conditionals_of_the_joint(order: tuple[int, ...], column: int) -> None:
     joint, rows = random_joint(), masked_rows(SHAPE, 50)
-    found = completions([JointRuntime(joint, order)], rows, [column], SHAPE[column])
-    np.testing.assert_allclose(found.dense(SHAPE[column]), [posterior(joint, row, [column]) for row in rows], atol=1e-9)
-    np.testing.assert_allclose(found.kept_share, 1.0)
+    completed = completions([JointRuntime(joint, order)], rows, [column], SHAPE[column])
+    np.testing.assert_allclose(
+        completed.dense(SHAPE[column]), [posterior(joint, row, [column]) for row in rows], atol=1e-9
+    )
+    np.testing.assert_allclose(completed.kept_share, 1.0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -106,12 +108,12 @@ def test_completions_of_conditionals_that_do_not_agree(seed: int) -> None:
     runtimes = [PrefixRuntime(SHAPE, seed, order) for order in ORDERS]
     rows = masked_rows(SHAPE, 20, seed)
     for column in range(4):
-        found = completions(runtimes, rows, [column], SHAPE[column]).dense(SHAPE[column])
-        for row, mine in zip(rows, found, strict=True):
+        completed = completions(runtimes, rows, [column], SHAPE[column]).dense(SHAPE[column])
+        for row, mine in zip(rows, completed, strict=True):
             tried = np.tile(row, (SHAPE[column], 1))
             tried[:, column] = np.arange(SHAPE[column])
-            wanted = np.exp(row_log_probabilities(runtimes, tried))
-            np.testing.assert_allclose(mine, wanted / wanted.sum())
+            expected = np.exp(row_log_probabilities(runtimes, tried))
+            np.testing.assert_allclose(mine, expected / expected.sum())
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 2, 0), (1, 2, 0, 3), (3, 0, 1, 2)])
@@ -121,10 +123,10 @@ def test_a_column_of_digits(order: tuple[int, ...], limit: int, monkeypatch: pyt
     monkeypatch.setattr(conditional, "ALL", limit)
     monkeypatch.setattr(conditional, "MASS", 1.0)
     joint, rows = random_joint(), masked_rows(SHAPE, 40)
-    found = completions([JointRuntime(joint, order)], rows, [1, 2], 10)
-    for row, mine in zip(rows, found.dense(10), strict=True):
-        wanted = posterior(joint, row, [1, 2])[:10]
-        np.testing.assert_allclose(mine, wanted / wanted.sum(), atol=1e-9)
+    completed = completions([JointRuntime(joint, order)], rows, [1, 2], 10)
+    for row, mine in zip(rows, completed.dense(10), strict=True):
+        expected = posterior(joint, row, [1, 2])[:10]
+        np.testing.assert_allclose(mine, expected / expected.sum(), atol=1e-9)
 
 
 @pytest.mark.parametrize("positions", [[1], [1, 2]])
@@ -141,10 +143,10 @@ def test_of_many_codes_the_likeliest(positions: list[int], monkeypatch: pytest.M
     assert np.diff(some.starts).max() == 6
     assert np.diff(also.starts).max() == 7
     assert (some.kept_share < 1).any()
-    for found in (some, also):
-        dense = found.dense(count)
-        kept = np.where(dense > 0, whole, 0)
-        np.testing.assert_allclose(dense, kept / kept.sum(axis=1, keepdims=True), atol=1e-9)
+    for completed in (some, also):
+        dense = completed.dense(count)
+        likeliest = np.where(dense > 0, whole, 0)
+        np.testing.assert_allclose(dense, likeliest / likeliest.sum(axis=1, keepdims=True), atol=1e-9)
     assert (also.of(rarest) > 0).all()
     again = completions([runtime], rows, positions, count)
     np.testing.assert_array_equal(again.codes, some.codes)
@@ -158,9 +160,9 @@ def test_codes_are_chosen_by_what_comes_after_their_leading_digits(monkeypatch: 
     joint = np.full((8, 8, 8), 1e-4)
     joint[range(8), :, range(8)] = 1.0  # the last tells the first
     rows = np.array([[8, 8, last] for last in range(8)])
-    found = completions([JointRuntime(joint)], rows, [0, 1], 64)
-    np.testing.assert_array_equal(found.codes, np.arange(64))
-    np.testing.assert_array_equal(found.rows, np.repeat(np.arange(8), 8))
+    completed = completions([JointRuntime(joint)], rows, [0, 1], 64)
+    np.testing.assert_array_equal(completed.codes, np.arange(64))
+    np.testing.assert_array_equal(completed.rows, np.repeat(np.arange(8), 8))
 
 
 def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +176,7 @@ def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_entries_by_probability() -> None:
-    found = Completions(np.array([0, 3, 4]), np.array([0, 2, 5, 1]), np.array([0.25, 0.5, 0.25, 1.0]), np.ones(2))
+    completed = Completions(np.array([0, 3, 4]), np.array([0, 2, 5, 1]), np.array([0.25, 0.5, 0.25, 1.0]), np.ones(2))
     shares = np.array([[0.0, 0.0], [0.24, 0.5], [0.26, 0.7], [0.74, 0.9], [0.76, 0.999], [1.0, 1.0]])
-    chosen = [found.codes[found.at(share)].tolist() for share in shares]
+    chosen = [completed.codes[completed.at(share)].tolist() for share in shares]
     assert chosen == [[0, 1], [0, 1], [2, 1], [2, 1], [5, 1], [5, 1]]

@@ -44,8 +44,8 @@ class Case:
 
     def boxes(self, seed: int, count: int = 40) -> list[Box]:
         rng = np.random.default_rng(seed)
-        found = [random_box(self.spec, rng, wide=bool(place % 2)) for place in range(count)]
-        return [box for box in found if box.filters]
+        boxes_drawn = [random_box(self.spec, rng, wide=bool(place % 2)) for place in range(count)]
+        return [box for box in boxes_drawn if box.filters]
 
     def known(self, seed: int) -> list[Known]:
         return [self.counts.known(box) for box in self.boxes(seed)]
@@ -54,7 +54,7 @@ class Case:
         """In one call each."""
         assert self.runtime.kernel is not None
         walk = effort(budget, seed, len(self.spec.sizes))
-        return [self.counts.answer(told, self.runtime.kernel, walk) for told in known]
+        return [self.counts.answer(part, self.runtime.kernel, walk) for part in known]
 
 
 @pytest.fixture(scope="module", params=SPECS, ids=str)
@@ -70,7 +70,7 @@ def test_the_stages_one_by_one_have_the_very_same_answers(case: Case, budget: in
         return fixed(case.runtime, boxes, budget, 7, hinted=True)
 
     known = case.known(1)
-    expected = [case.counts.answers([told], ask)[0] for told in known]
+    expected = [case.counts.answers([part], ask)[0] for part in known]
     assert case.answers(known, budget, 7) == expected
     assert any(answer.corrected for answer in expected)
     assert budget != 3 or any(not answer.exact for answer in expected)
@@ -79,30 +79,32 @@ def test_the_stages_one_by_one_have_the_very_same_answers(case: Case, budget: in
 @pytest.mark.parametrize("budget", [None, 6])
 def test_numpy_comes_to_the_same_answers(case: Case, budget: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     known = case.known(2)
-    found = case.answers(known, budget, 5)
+    answers = case.answers(known, budget, 5)
     monkeypatch.setenv(kernel.SWITCH_OFF, "1")
     counts = Counts(case.counts.pairs, list(case.counts._columns))
     runtime = ResMadeRuntime(case.spec, network(case.spec).arrays())
     assert runtime.kernel is None
     assert not counts.are_compiled
-    regions = [Region((replace(told.box, hints=None),)) for told in known]
+    regions = [Region((replace(part.box, hints=None),)) for part in known]
     twins = [
         each.answers[0] for each in densities(Runtimes((runtime,), counts=counts), regions, "particles", budget, 5)
     ]
-    facts = [(answer.visited, answer.least, answer.most, answer.counted, answer.exact) for answer in found]
-    assert facts == [(answer.visited, answer.least, answer.most, answer.counted, answer.exact) for answer in twins]
-    close = [a.density == pytest.approx(b.density, rel=1e-3, abs=1e-9) for a, b in zip(found, twins, strict=True)]
+    expected_fields = [(answer.visited, answer.least, answer.most, answer.counted, answer.exact) for answer in answers]
+    assert expected_fields == [
+        (answer.visited, answer.least, answer.most, answer.counted, answer.exact) for answer in twins
+    ]
+    close = [a.density == pytest.approx(b.density, rel=1e-3, abs=1e-9) for a, b in zip(answers, twins, strict=True)]
     assert np.mean(close) >= 0.9  # rounding may turn one choice of a thousand
-    same = [a.corrected == b.corrected for a, b, near in zip(found, twins, close, strict=True) if near]
+    same = [a.corrected == b.corrected for a, b, near in zip(answers, twins, close, strict=True) if near]
     assert np.mean(same) >= 0.95
 
 
 def test_densities_take_it(case: Case) -> None:
     known = case.known(4)
     models = Runtimes((case.runtime,), counts=case.counts)
-    regions = [Region((replace(told.box, hints=None),)) for told in known]
-    found = densities(models, regions, "particles", None, 9)
-    assert [each.answers[0] for each in found] == case.answers(known, None, 9)
+    regions = [Region((replace(part.box, hints=None),)) for part in known]
+    answers = densities(models, regions, "particles", None, 9)
+    assert [each.answers[0] for each in answers] == case.answers(known, None, 9)
 
 
 def test_filters_with_nothing_to_ask_are_not_walked(case: Case) -> None:

@@ -66,37 +66,37 @@ def test_no_box_leaves_its_bounds(case: tuple[IntArray, Box, Counts]) -> None:
 def test_each_two_filters(case: tuple[IntArray, Box, Counts]) -> None:
     rows, box, counts = case
     filters = [(item.positions[0], item) for item in box.filters]
-    read = counts.crossed(box.filters)
-    assert isinstance(read, CompiledCrossed)
-    found, twin = read.arrays, Crossed.by_numpy(counts.pairs, Sums(counts.pairs), filters)
-    assert np.array_equal(found.most, twin.most)
-    assert np.array_equal(found.least, twin.least)
-    assert read.bounds() == found.bounds() == twin.bounds()
+    crossed = counts.crossed(box.filters)
+    assert isinstance(crossed, CompiledCrossed)
+    compiled, twin = crossed.arrays, Crossed.by_numpy(counts.pairs, Sums(counts.pairs), filters)
+    assert np.array_equal(compiled.most, twin.most)
+    assert np.array_equal(compiled.least, twin.least)
+    assert crossed.bounds() == compiled.bounds() == twin.bounds()
     for index, later in product(range(len(filters)), (range(len(filters)), range(1), range(2, len(filters)))):
         others = [other for other in later if other != index]
-        ahead, expected = read.ahead(index, others), twin.ahead(index, others)
+        ahead, expected = crossed.ahead(index, others), twin.ahead(index, others)
         if ahead is None or expected is None:
             assert ahead is expected
         else:
             assert np.array_equal(ahead, expected)
     whole = len(counts.pairs.tables) == 6 and all(map(np.array_equal, counts.pairs.starts, map(np.arange, SIZES)))
-    nothing = found.most.min() == 0
+    nothing = compiled.most.min() == 0
     for one, first in enumerate(box.filters):
         for two, second in enumerate(box.filters):
             truth = kept(rows, [first, second])
-            assert found.least[one, two] <= truth <= found.most[one, two]
+            assert compiled.least[one, two] <= truth <= compiled.most[one, two]
             if whole and not nothing:  # a bucket for each code
-                assert found.least[one, two] == truth == found.most[one, two]
+                assert compiled.least[one, two] == truth == compiled.most[one, two]
 
 
 @given(cases(), st.integers(0, 3))
 def test_any_model_stays_within(case: tuple[IntArray, Box, Counts], seed: int) -> None:
     _, box, counts = case
     models = Runtimes((PrefixRuntime(SIZES, seed),), counts=counts)
-    (found,) = densities(models, [Region((box,))], "particles", None, 0)
+    (answers,) = densities(models, [Region((box,))], "particles", None, 0)
     known = counts.known(box)
-    assert known.least <= found.value <= known.most
-    assert (found.least, found.most) == (known.least, known.most)
+    assert known.least <= answers.value <= known.most
+    assert (answers.least, answers.most) == (known.least, known.most)
     for method in ("exact", "skipping"):  # which are the model's alone
         (own,) = densities(models, [Region((box,))], method, 20, 0)
         (plain,) = densities(models.without_summaries(), [Region((box,))], method, 20, 0)
@@ -110,9 +110,9 @@ def test_a_perfect_model_is_left_alone() -> None:
     np.add.at(joint, tuple(rows.T), 1)
     counts = Counts(count_pairs(encoded(rows.tolist(), (3, 4, 5))), [(0,), (1,), (2,)])
     box = Box((value_set(0, [1], 3), value_set(1, [0, 2], 4), value_set(2, [3], 5)))
-    (found,) = densities(Runtimes((JointRuntime(joint),), counts=counts), [Region((box,))], "particles", None, 0)
-    assert found.value == pytest.approx(kept(rows, box.filters) / 4000)
-    assert found.answers[0].factor == pytest.approx(1)
+    (answers,) = densities(Runtimes((JointRuntime(joint),), counts=counts), [Region((box,))], "particles", None, 0)
+    assert answers.value == pytest.approx(kept(rows, box.filters) / 4000)
+    assert answers.answers[0].factor == pytest.approx(1)
 
 
 def test_a_model_that_knows_no_pairs_is_corrected() -> None:
@@ -123,20 +123,20 @@ def test_a_model_that_knows_no_pairs_is_corrected() -> None:
     counts = Counts(count_pairs(encoded(rows.tolist(), (4, 4, 4))), [(0,), (1,), (2,)])
     box = Box(tuple(value_set(position, [2], 4) for position in range(3)))
     model = Runtimes((JointRuntime(np.ones((4, 4, 4))),), counts=counts)
-    (found,) = densities(model, [Region((box,))], "particles", None, 0)
-    assert found.value == pytest.approx(kept(rows, box.filters) / 8000 / TRUSTED, rel=0.1)
-    assert found.answers[0].corrected == (0, 1)
-    assert found.answers[0].factor == pytest.approx(4 / TRUSTED, rel=0.1)
+    (answers,) = densities(model, [Region((box,))], "particles", None, 0)
+    assert answers.value == pytest.approx(kept(rows, box.filters) / 8000 / TRUSTED, rel=0.1)
+    assert answers.answers[0].corrected == (0, 1)
+    assert answers.answers[0].factor == pytest.approx(4 / TRUSTED, rel=0.1)
 
 
 def test_the_worst_part_decides_and_the_bound_holds() -> None:
     model = [PartCheck((0,), 0.1, 0.1, 1), PartCheck((0, 1), 0.2, 0.1, 1), PartCheck((1, 2), 0.01, 0.1, 1)]
     known = Known(Box(), 1000, 0.001, 0.03, (0, 1, 2), (0, 1))
-    found = known.improve(Answer(0.01, True, 1, (), 1), model)
-    assert found.density == pytest.approx(0.01 * 2 / TRUSTED)
-    assert (found.corrected, found.clipped) == ((0, 1), ())
-    found = known.improve(Answer(0.6, True, 1, (), 1), model)
-    assert (found.density, found.clipped, found.forward_rows) == (0.03, (0, 1), 4)
+    improved = known.improve(Answer(0.01, True, 1, (), 1), model)
+    assert improved.density == pytest.approx(0.01 * 2 / TRUSTED)
+    assert (improved.corrected, improved.clipped) == ((0, 1), ())
+    improved = known.improve(Answer(0.6, True, 1, (), 1), model)
+    assert (improved.density, improved.clipped, improved.forward_rows) == (0.03, (0, 1), 4)
     assert known.improve(Answer(0.0, True, 1, (), 1), model).density == 0.001
 
 
@@ -146,22 +146,24 @@ def test_only_answers_of_few_rows_are_checked() -> None:
     rows = np.stack([one, one, rng.integers(0, 4, 40_000)], axis=1)
     counts = Counts(count_pairs(encoded(rows.tolist(), (4, 4, 4))), [(0,), (1,), (2,)])
     box = Box(tuple(value_set(position, [2], 4) for position in range(3)))
-    asked: list[int] = []
+    walks: list[int] = []
 
     def ask(share: float, boxes: Sequence[Box]) -> list[Answer]:
-        asked.append(len(boxes))
+        walks.append(len(boxes))
         return [Answer(share, True, 1, (), 1)] * len(boxes)
 
     for share, calls in ((0.05, [1]), (0.02, [1, 3])):
         counts.answers([counts.known(box)], partial(ask, share))
-        assert asked == calls
-        asked.clear()
+        assert walks == calls
+        walks.clear()
 
 
 def test_a_model_that_is_about_right_or_finds_too_much_is_left_alone() -> None:
     known = Known(Box(), 1000, 0.0, 1.0, (0, 1), (0,))
-    found = known.improve(Answer(0.02, True, 1, (), 1), [PartCheck((0,), 0.12, 0.1, 1), PartCheck((1,), 0.01, 0.1, 1)])
-    assert (found.density, found.corrected, found.factor) == (0.02, (), 1.0)
+    improved = known.improve(
+        Answer(0.02, True, 1, (), 1), [PartCheck((0,), 0.12, 0.1, 1), PartCheck((1,), 0.01, 0.1, 1)]
+    )
+    assert (improved.density, improved.corrected, improved.factor) == (0.02, (), 1.0)
 
 
 @given(cases())
@@ -173,14 +175,14 @@ def test_hints_tell_how_often_later_filters_hold(case: tuple[IntArray, Box, Coun
     for index, item in enumerate(box.filters):
         assert crossed.ahead(index, []) is None
         for other, later in enumerate(box.filters):
-            found = crossed.ahead(index, [other])
-            if found is None or other == index or not whole:
+            hints = crossed.ahead(index, [other])
+            if hints is None or other == index or not whole:
                 continue
             (position,), keeps = item.positions, item.constraint.weights
             for code in np.flatnonzero(keeps):
                 own = rows[rows[:, position] == code]
                 share = kept(own, [later]) / len(own) if len(own) else 0.0
-                assert found[code] == pytest.approx(np.sqrt(share))
+                assert hints[code] == pytest.approx(np.sqrt(share))
 
 
 def test_hints_find_the_needle() -> None:

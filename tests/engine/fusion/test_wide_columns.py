@@ -104,13 +104,13 @@ def decided_rows() -> IntArray:
 def test_what_a_value_decides_is_counted() -> None:
     rows = decided_rows()
     counts = counts_of(rows, (60, 5, 6, 10))
-    asked = Box((value_set(0, [32], 60), value_set(1, [2], 5), value_set(2, [1, 4], 6)))
-    known = counts.known(asked)
+    box = Box((value_set(0, [32], 60), value_set(1, [2], 5), value_set(2, [1, 4], 6)))
+    known = counts.known(box)
     assert known.answer is not None
     assert known.answer.counted
-    assert known.answer.density * 6000 == pytest.approx(kept(rows, asked.filters))
+    assert known.answer.density * 6000 == pytest.approx(kept(rows, box.filters))
     runtimes = Runtimes((JointRuntime(np.ones((60, 5, 6, 10))),), counts=counts)
-    assert counts_answer(runtimes, Region((asked,)))
+    assert counts_answer(runtimes, Region((box,)))
     none = Box((value_set(0, [32], 60), value_set(1, [3], 5), value_set(2, [1, 4], 6)))
     assert counts.known(none).most == 0
 
@@ -118,11 +118,11 @@ def test_what_a_value_decides_is_counted() -> None:
 def test_what_is_not_decided_is_estimated_between_bounds() -> None:
     rows = decided_rows()
     counts = counts_of(rows, (60, 5, 6, 10), (2, 3))
-    asked = Box((value_set(0, [7, 8], 60), value_set(2, [0, 1, 2], 6), value_set(3, [0, 1, 2, 3, 4], 10)))
-    known = counts.known(asked)
+    box = Box((value_set(0, [7, 8], 60), value_set(2, [0, 1, 2], 6), value_set(3, [0, 1, 2, 3, 4], 10)))
+    known = counts.known(box)
     assert known.answer is not None
     assert not known.answer.counted
-    truth = kept(rows, asked.filters)
+    truth = kept(rows, box.filters)
     assert known.least * 6000 <= truth <= known.most * 6000
     assert known.answer.density * 6000 == pytest.approx(truth, rel=0.3)
 
@@ -130,8 +130,8 @@ def test_what_is_not_decided_is_estimated_between_bounds() -> None:
 def test_the_rarest_part_is_found() -> None:
     rows = decided_rows()
     counts = counts_of(rows, (60, 5, 6, 10))
-    asked = Box((value_set(0, [32], 60), value_set(1, [2], 5), value_set(2, [1], 6), value_set(3, [1, 2], 10)))
-    part = counts.known(asked).rarest_part(whole=False)
+    box = Box((value_set(0, [32], 60), value_set(1, [2], 5), value_set(2, [1], 6), value_set(3, [1, 2], 10)))
+    part = counts.known(box).rarest_part(whole=False)
     assert part is not None
     assert part.rows == kept(rows, part.box.filters)
     assert [item.positions for item in part.box.filters] == [(0,), (1,), (2,)]

@@ -122,7 +122,7 @@ class TableRuntime(TextRuntime):
                 automaton.letters.shares[letter],
             )
         cut = automaton.cut_weights()
-        found = []
+        probs = []
         for string in self.strings.tolist():
             states = np.eye(len(automaton.accepts))[0]
             for symbol in string:
@@ -130,8 +130,8 @@ class TableRuntime(TextRuntime):
                     break
                 states = states @ steps[symbol]
             last = {self.spec.end: states @ automaton.accepts, self.spec.cut: states @ cut}
-            found.append(float(last.get(symbol, language.null)))
-        return np.array(found)
+            probs.append(float(last.get(symbol, language.null)))
+        return np.array(probs)
 
     def truth(self, language: Language | Automaton, context: int = -1) -> float:
         """The mass of the strings in ``language``, in one of the contexts."""
@@ -189,5 +189,5 @@ class TableTree:
         return self._since(first)
 
     def _since(self, first: int) -> Weights:
-        found = [self._runtime.known[node][1] for node in self._nodes[first:]]
-        return np.array(found, dtype=np.float32).reshape(len(found), self._runtime.spec.symbols)
+        probs = [self._runtime.known[node][1] for node in self._nodes[first:]]
+        return np.array(probs, dtype=np.float32).reshape(len(probs), self._runtime.spec.symbols)

@@ -41,15 +41,15 @@ ROWS = np.array([[0, 1], [3, 2], [2, 0], [0, 2]])  # the second of nothing but M
 
 
 def languages(table: TableRuntime) -> dict[str, Language]:
-    found = {name: Language(make(table.letters), False, table.has_null) for name, make in PATTERNS.items()}
+    by_name = {name: Language(make(table.letters), False, table.has_null) for name, make in PATTERNS.items()}
     every = Language(Automaton.constant(table.letters, True), False, table.has_null)
     odd = np.array([False, True, False, True, False])
-    found |= {"everything": every, "nothing": Language(~every.pattern, False, table.has_null)}
-    found["odd and %a%"] = Language(PATTERNS["%b%"](table.letters), False, table.has_null, odd)
-    found["odd"] = Language(every.pattern, False, table.has_null, odd)
+    by_name |= {"everything": every, "nothing": Language(~every.pattern, False, table.has_null)}
+    by_name["odd and %a%"] = Language(PATTERNS["%b%"](table.letters), False, table.has_null, odd)
+    by_name["odd"] = Language(every.pattern, False, table.has_null, odd)
     if table.has_null:
-        found |= {"NULL or %ab%": Language(found["%ab%"].pattern, True, True), "NULL": ~every}
-    return found
+        by_name |= {"NULL or %ab%": Language(by_name["%ab%"].pattern, True, True), "NULL": ~every}
+    return by_name
 
 
 @tables
@@ -59,11 +59,11 @@ def test_every_context_has_the_sum_over_its_strings(table: str, method: str) -> 
     for name, language in languages(runtime).items():
         if language.lengths is not None and runtime.letters.stop:
             continue  # beyond the cut, what matches and how long it is are taken for independent
-        found = given(runtime, language, EVERY, WEIGHTS, TEXT_METHODS[method], ENOUGH)
-        asked = Language(language.strings, language.null, runtime.has_null)
-        truths = [runtime.truth(asked, context) for context in range(CONTEXTS + 1)]
-        np.testing.assert_allclose(found.probabilities, truths, rtol=1e-4, atol=1e-6, err_msg=name)
-        assert found.exact
+        conditionals = given(runtime, language, EVERY, WEIGHTS, TEXT_METHODS[method], ENOUGH)
+        pattern = Language(language.strings, language.null, runtime.has_null)
+        truths = [runtime.truth(pattern, context) for context in range(CONTEXTS + 1)]
+        np.testing.assert_allclose(conditionals.probabilities, truths, rtol=1e-4, atol=1e-6, err_msg=name)
+        assert conditionals.exact
 
 
 @tables
@@ -71,10 +71,10 @@ def test_every_context_has_the_sum_over_its_strings(table: str, method: str) -> 
 def test_the_other_methods_take_one_context_after_the_other(table: str, method: str) -> None:
     runtime = TABLES[table]
     language = languages(runtime)["%ab%"]
-    found = given(runtime, language, EVERY, WEIGHTS, TEXT_METHODS[method], 4000, seed=1)
+    conditionals = given(runtime, language, EVERY, WEIGHTS, TEXT_METHODS[method], 4000, seed=1)
     truths = [runtime.truth(language, context) for context in range(CONTEXTS + 1)]
-    np.testing.assert_allclose(found.probabilities, truths, atol=0.04)
-    assert not found.exact
+    np.testing.assert_allclose(conditionals.probabilities, truths, atol=0.04)
+    assert not conditionals.exact
 
 
 @pytest.mark.parametrize("name", ["%ab%", "NOT %ab%", "a%b", "%a_b%", "(a|bb)+x?"])
@@ -84,19 +84,19 @@ def test_the_mean_of_thinned_contexts_is_unbiased(name: str) -> None:
     runs = [given(runtime, language, EVERY, WEIGHTS, budget=6, seed=seed) for seed in range(150)]
     assert not all(run.exact for run in runs)
     assert all(np.all((run.probabilities >= 0) & (run.probabilities <= 1)) for run in runs)
-    found = np.array([WEIGHTS @ run.probabilities for run in runs])
+    means = np.array([WEIGHTS @ run.probabilities for run in runs])
     truth = WEIGHTS @ [runtime.truth(language, context) for context in range(CONTEXTS + 1)]
-    assert abs(found.mean() - truth) < 4.5 * found.std(ddof=1) / math.sqrt(len(found)) + 1e-6
+    assert abs(means.mean() - truth) < 4.5 * means.std(ddof=1) / math.sqrt(len(means)) + 1e-6
 
 
 def test_equal_contexts_are_asked_once_and_those_of_no_weight_not_at_all() -> None:
     runtime = TABLES["null"]
     language = languages(runtime)["%ab%"]
-    found = given(runtime, language, [[2], [0], [2], [1]], [1.0, 2.0, 3.0, 0.0], budget=ENOUGH)
+    conditionals = given(runtime, language, [[2], [0], [2], [1]], [1.0, 2.0, 3.0, 0.0], budget=ENOUGH)
     once = given(runtime, language, [[0], [2]], [2.0, 4.0], budget=ENOUGH)
     one, two = once.probabilities
-    assert found.probabilities.tolist() == [two, one, two, 0.0]
-    assert found.forward_rows == once.forward_rows
+    assert conditionals.probabilities.tolist() == [two, one, two, 0.0]
+    assert conditionals.forward_rows == once.forward_rows
 
 
 @pytest.mark.parametrize("make", [plain, fast])
@@ -104,19 +104,19 @@ def test_equal_contexts_are_asked_once_and_those_of_no_weight_not_at_all() -> No
 def test_contexts_together_are_as_one_by_one(make: Any, pattern: str) -> None:
     runtime: TextRuntime = make(SPEC, arrays(SPEC))
     language = Language(PATTERNS[pattern](letters_of(rare="")), False, True)
-    found = given(runtime, language, ROWS, np.ones(4), budget=ENOUGH)
+    together = given(runtime, language, ROWS, np.ones(4), budget=ENOUGH)
     alone = [text_density(runtime, language, PARTICLES, ENOUGH, 0, context=row).density for row in ROWS]
-    np.testing.assert_allclose(found.probabilities, alone, rtol=1e-5)
+    np.testing.assert_allclose(together.probabilities, alone, rtol=1e-5)
     nothing = text_density(runtime, language, PARTICLES, ENOUGH, 0).density
-    assert found.probabilities[1] == pytest.approx(nothing, rel=1e-5)
-    assert len(set(found.probabilities.round(6))) == 4
+    assert together.probabilities[1] == pytest.approx(nothing, rel=1e-5)
+    assert len(set(together.probabilities.round(6))) == 4
 
 
 def test_a_model_without_a_context_says_the_same_in_all() -> None:
     runtime = TableRuntime(3, length=4)
     language = languages(runtime)["%ab%"]
-    found = given(runtime, language, np.zeros((3, 7), dtype=np.int64), np.ones(3), budget=ENOUGH)
-    np.testing.assert_allclose(found.probabilities, runtime.truth(language), rtol=1e-4)
+    conditionals = given(runtime, language, np.zeros((3, 7), dtype=np.int64), np.ones(3), budget=ENOUGH)
+    np.testing.assert_allclose(conditionals.probabilities, runtime.truth(language), rtol=1e-4)
     strings = np.array([[0, 1, 3, 3, 3]])
     with_rows, without = (log_probabilities(runtime, strings, [3], rows) for rows in (np.zeros((1, 7)), None))
     assert with_rows == without
@@ -136,9 +136,9 @@ def test_a_summary_changes_all_contexts_by_the_factor_that_it_brings_to_all_rows
     runtime = TableRuntime(3, rare="", length=4, contexts=CONTEXTS)
     summary, share = summary_of(400)
     language = languages(runtime)["%ab%"]
-    found = given(runtime, language, EVERY, WEIGHTS, budget=ENOUGH, summary=summary)
+    conditionals = given(runtime, language, EVERY, WEIGHTS, budget=ENOUGH, summary=summary)
     truths = np.array([runtime.truth(language, context) for context in range(CONTEXTS + 1)])
-    np.testing.assert_allclose(found.probabilities, np.minimum(1.0, truths * share / truths[-1]), rtol=1e-3)
+    np.testing.assert_allclose(conditionals.probabilities, np.minimum(1.0, truths * share / truths[-1]), rtol=1e-3)
     plain_answers = given(runtime, language, EVERY, WEIGHTS, EXACT)
     np.testing.assert_allclose(plain_answers.probabilities, truths, rtol=1e-4)
 
@@ -230,8 +230,8 @@ def test_whole_strings_have_the_table_s_probabilities(table: str) -> None:
     lengths = np.argmax(runtime.strings > runtime.spec.unknown, axis=1) + 1
     for context in range(CONTEXTS + 1):
         rows = np.full((len(lengths), 1), context)
-        found = np.exp(log_probabilities(runtime, runtime.strings, lengths, rows))
-        np.testing.assert_allclose(found, runtime.given[context], rtol=1e-3, atol=1e-7)
+        probs = np.exp(log_probabilities(runtime, runtime.strings, lengths, rows))
+        np.testing.assert_allclose(probs, runtime.given[context], rtol=1e-3, atol=1e-7)
 
 
 def test_no_strings() -> None:
@@ -250,12 +250,12 @@ def test_one_value_for_each_context(monkeypatch: pytest.MonkeyPatch, table: str)
     assert len(drawn) == len(contexts)
     for context in range(CONTEXTS + 1):
         mine = drawn[context :: CONTEXTS + 1]
-        found = Counter((value.text, value.cut) for value in mine)
+        counts = Counter((value.text, value.cut) for value in mine)
         logs = {(value.text, value.cut): value.log_probability for value in mine}
         for value, log in logs.items():
             share = math.exp(log)
             error = math.sqrt(share * (1 - share) / count)
-            assert found[value] / count == pytest.approx(share, abs=5.5 * error + 1 / count)
+            assert counts[value] / count == pytest.approx(share, abs=5.5 * error + 1 / count)
         assert sum(math.exp(log) for log in logs.values()) == pytest.approx(1.0, abs=0.15)
     assert drawn == sample_each(runtime, runtime.letters, contexts, np.random.default_rng(1))
 
@@ -280,9 +280,9 @@ def test_few_places_to_start_from_have_the_same_mean(table: str, pattern: str, m
     language = languages(runtime)[pattern]
     means = []
     for seed in range(400):
-        found = given(runtime, language, EVERY, WEIGHTS, PARTICLES, ENOUGH, seed)
-        means.append(float(found.probabilities @ WEIGHTS))
-        assert not found.exact
+        conditionals = given(runtime, language, EVERY, WEIGHTS, PARTICLES, ENOUGH, seed)
+        means.append(float(conditionals.probabilities @ WEIGHTS))
+        assert not conditionals.exact
     truths = [runtime.truth(language, context) for context in range(CONTEXTS + 1)]
     error = float(np.std(means)) / math.sqrt(len(means))
     assert np.mean(means) == pytest.approx(np.dot(truths, WEIGHTS), abs=4 * error + 1e-6)

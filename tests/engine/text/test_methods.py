@@ -148,9 +148,9 @@ def automata(draw: st.DrawFn, letters: Letters) -> Automaton:
 def test_exact_is_the_sum_over_strings(model: str, pattern: str) -> None:
     runtime = MODELS[model]
     strings = PATTERNS[pattern](runtime.letters)
-    found = text_density(runtime, Language(strings, False, runtime.has_null), EXACT, None, 0)
-    assert found.exact
-    assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
+    density = text_density(runtime, Language(strings, False, runtime.has_null), EXACT, None, 0)
+    assert density.exact
+    assert density.density == pytest.approx(runtime.truth(strings), abs=1e-6)
 
 
 @models
@@ -158,9 +158,9 @@ def test_exact_is_the_sum_over_strings(model: str, pattern: str) -> None:
 def test_particles_with_room_for_all_are_exact(model: str, pattern: str) -> None:
     runtime = MODELS[model]
     strings = PATTERNS[pattern](runtime.letters)
-    found = text_density(runtime, Language(strings, False, runtime.has_null), PARTICLES, ENOUGH, 0)
-    assert found.exact
-    assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
+    density = text_density(runtime, Language(strings, False, runtime.has_null), PARTICLES, ENOUGH, 0)
+    assert density.exact
+    assert density.density == pytest.approx(runtime.truth(strings), abs=1e-6)
 
 
 @given(st.data(), st.sampled_from(sorted(MODELS)), st.booleans())
@@ -222,9 +222,9 @@ def test_sampled_means_of_any_automaton_are_unbiased(method: str, budget: int, d
 
 
 def assert_unbiased(method: str, budget: int, runtime: TableRuntime, strings: Automaton) -> None:
-    found = [ask(method, runtime, strings, budget, seed) for seed in range(SEEDS)]
-    error = np.std(found, ddof=1) / np.sqrt(SEEDS)
-    assert abs(np.mean(found) - runtime.truth(strings)) < 4.5 * error + 1e-6
+    answers = [ask(method, runtime, strings, budget, seed) for seed in range(SEEDS)]
+    error = np.std(answers, ddof=1) / np.sqrt(SEEDS)
+    assert abs(np.mean(answers) - runtime.truth(strings)) < 4.5 * error + 1e-6
 
 
 @pytest.mark.parametrize("method", TEXT_METHODS)
@@ -247,10 +247,10 @@ class TestNull:
             "nothing": Automaton.constant(runtime.letters, False),
         }.get(strings) or like(script_of(runtime.letters), strings)
         language = Language(automaton, null, True)
-        found = text_density(runtime, language, TEXT_METHODS[method], None, 0)
-        assert found.density == pytest.approx(runtime.truth(language), abs=1e-6)
+        density = text_density(runtime, language, TEXT_METHODS[method], None, 0)
+        assert density.density == pytest.approx(runtime.truth(language), abs=1e-6)
         if strings != "%ab%":
-            assert (found.exact, found.forward_rows) == (True, 0)
+            assert (density.exact, density.forward_rows) == (True, 0)
 
     def test_a_column_without_it_has_every_string(self) -> None:
         runtime = MODELS["rare"]
@@ -364,17 +364,17 @@ class TestWork:
     )
     def test_anchored_patterns(self, method: str, pattern: Pattern, rows: int) -> None:
         runtime = MODELS["rare"]
-        found = TEXT_METHODS[method].ask(runtime, pattern(runtime.letters), None, 0, None)
-        assert found.exact
-        assert found.forward_rows == rows
+        answer = TEXT_METHODS[method].ask(runtime, pattern(runtime.letters), None, 0, None)
+        assert answer.exact
+        assert answer.forward_rows == rows
 
     def test_an_end_is_exact(self) -> None:
         runtime = MODELS["rare"]
         strings = like(script_of(runtime.letters), "%abx")
-        found = TEXT_METHODS["particles"].ask(runtime, strings, 1, 0, None)
-        assert found.exact
-        assert found.forward_rows == 3 * 3  # from each offset at which it fits
-        assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
+        answer = TEXT_METHODS["particles"].ask(runtime, strings, 1, 0, None)
+        assert answer.exact
+        assert answer.forward_rows == 3 * 3  # from each offset at which it fits
+        assert answer.density == pytest.approx(runtime.truth(strings), abs=1e-6)
 
     def test_the_samplers_count_their_rows(self) -> None:
         runtime = MODELS["rare"]
@@ -385,9 +385,9 @@ class TestWork:
 
 def test_few_particles_hold_few_prefixes() -> None:
     runtime = MODELS["rare"]
-    found = TEXT_METHODS["particles"].ask(runtime, like(script_of(runtime.letters), "a%b"), 3, 0, None)
-    assert not found.exact
-    assert found.particles <= 6
+    answer = TEXT_METHODS["particles"].ask(runtime, like(script_of(runtime.letters), "a%b"), 3, 0, None)
+    assert not answer.exact
+    assert answer.particles <= 6
 
 
 @pytest.mark.parametrize(("one", "two"), [("%ab%", "%bc%"), ("%abc%", "%ca%"), ("%ba%", "%cc%")])
@@ -398,8 +398,8 @@ def test_two_pieces_are_found_by_what_has_read_a_part_of_them(
     strings = both(likes(one), likes(two))(runtime.letters)
 
     def spread() -> float:
-        found = [TEXT_METHODS["particles"].ask(runtime, strings, 8, seed, None).density for seed in range(60)]
-        return float(np.std(found))
+        densities = [TEXT_METHODS["particles"].ask(runtime, strings, 8, seed, None).density for seed in range(60)]
+        return float(np.std(densities))
 
     hinted = spread()
     monkeypatch.setattr(SymbolAutomaton, "hints", property(lambda machine: np.ones(len(machine.next))))
@@ -445,10 +445,10 @@ def test_lengths_beside_a_pattern_are_as_the_automaton_of_both(
 ) -> None:
     runtime = MODELS[model]
     letters = runtime.letters
-    asked = Automaton.constant(letters, True) if pattern is None else like(script_of(letters), pattern)
-    language = Language(asked, False, runtime.has_null, np.array(lengths))
-    found = text_density(runtime, language, PARTICLES, ENOUGH, 0)
-    assert found.density == pytest.approx(runtime.truth(language), abs=1e-6)
+    automaton = Automaton.constant(letters, True) if pattern is None else like(script_of(letters), pattern)
+    language = Language(automaton, False, runtime.has_null, np.array(lengths))
+    density = text_density(runtime, language, PARTICLES, ENOUGH, 0)
+    assert density.density == pytest.approx(runtime.truth(language), abs=1e-6)
 
 
 @pytest.mark.parametrize("pattern", ["a%b%", "ab%a%", "a%b", "b%ab%", "a%aa%", "ab%", "_a%b%"])
@@ -459,6 +459,6 @@ def test_a_model_that_has_learned_gaps_skips_after_a_beginning(method: str, patt
         TableRuntime(10, length=4, stop=0.4, null=True, gaps=True),
     ):
         strings = like(script_of(runtime.letters), pattern)
-        found = text_density(runtime, Language(strings, False, runtime.has_null), TEXT_METHODS[method], ENOUGH, 0)
-        assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
+        density = text_density(runtime, Language(strings, False, runtime.has_null), TEXT_METHODS[method], ENOUGH, 0)
+        assert density.density == pytest.approx(runtime.truth(strings), abs=1e-6)
         assert StringSearchPlan(runtime, strings).skips == (pattern in ("a%b%", "ab%a%", "a%b", "b%ab%", "a%aa%"))

@@ -28,8 +28,8 @@ def assert_close(found: Any, expected: Any, rtol: float = 2e-4) -> None:
 
 def arrays(spec: TextSpec, seed: int = 0) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
-    found = {name: 0.4 * rng.standard_normal(shape) for name, shape in shapes(spec).items()}
-    return {name: array.astype(np.float32) for name, array in found.items()}
+    weights = {name: 0.4 * rng.standard_normal(shape) for name, shape in shapes(spec).items()}
+    return {name: array.astype(np.float32) for name, array in weights.items()}
 
 
 def plain(spec: TextSpec, weights: dict[str, Any]) -> TextRuntime:
@@ -74,12 +74,12 @@ def defined(
     for block in (f"blocks.{index}" for index in range(spec.blocks)):
         qkv = [np.split(linear(f"{block}.qkv", norm(f"{block}.attention_norm", x)), 3) for x in stream]
         for index in range(len(stream)):
-            found = np.zeros(spec.width)
+            sums = np.zeros(spec.width)
             for head in (slice(start, start + size) for start in range(0, spec.width, size)):
                 scores = np.array([qkv[index][0][head] @ key[head] for _, key, _ in qkv[: index + 1]]) / np.sqrt(size)
                 chances = np.exp(scores - scores.max())
-                found[head] = chances / chances.sum() @ np.array([value[head] for *_, value in qkv[: index + 1]])
-            stream[index] = stream[index] + linear(f"{block}.out", found)
+                sums[head] = chances / chances.sum() @ np.array([value[head] for *_, value in qkv[: index + 1]])
+            stream[index] = stream[index] + linear(f"{block}.out", sums)
             inside = linear(f"{block}.up", norm(f"{block}.feed_norm", stream[index]))
             stream[index] = stream[index] + linear(f"{block}.down", np.maximum(inside, 0))
     logits = w["embedding"][: spec.symbols] @ norm("final", stream[-1]) + w["bias"]
@@ -94,8 +94,8 @@ def shift(spec: TextSpec, w: dict[str, Any], context: IntArray) -> FloatArray:
     for size, symbol in zip(spec.context, context.tolist(), strict=True):
         units += w["context.embedding"][first + symbol]
         first += size + 1
-    found: FloatArray = w["context.out.weight"] @ np.maximum(units, 0) + w["context.direct.weight"] @ units
-    return found
+    shifts: FloatArray = w["context.out.weight"] @ np.maximum(units, 0) + w["context.direct.weight"] @ units
+    return shifts
 
 
 def random_contexts(spec: TextSpec, count: int, rng: np.random.Generator) -> IntArray | None:
@@ -124,11 +124,11 @@ def grown(tree: Tree, nodes: list[tuple[int, int, int]], cuts: list[int]) -> Flo
     kinds = [token == tree.roots.shape[1] for _, token, _ in nodes]
     turns = [index for index in range(1, len(nodes)) if kinds[index] != kinds[index - 1]]
     edges = sorted({0, len(nodes), *turns, *(cut for cut in cuts if cut < len(nodes))})
-    found = [np.empty((0, tree.roots.shape[1]), dtype=np.float32)]
+    outputs = [np.empty((0, tree.roots.shape[1]), dtype=np.float32)]
     for start, stop in pairwise(edges):
         parents, tokens, positions = (list(part) for part in zip(*nodes[start:stop], strict=True))
-        found.append(tree.masked(parents, positions) if kinds[start] else tree.extend(parents, tokens))
-    return np.concatenate(found)
+        outputs.append(tree.masked(parents, positions) if kinds[start] else tree.extend(parents, tokens))
+    return np.concatenate(outputs)
 
 
 def string_of(
@@ -162,7 +162,7 @@ def test_a_tree_is_as_defined(make: Any, spec: TextSpec, contexts: int) -> None:
     tree: Tree = make(spec, weights).tree(chosen)
     nodes = random_nodes(spec, 40, rng, len(rows))
     roots = len(rows) * (spec.length + 1)
-    found = grown(tree, nodes, [3, 17])
+    outputs = grown(tree, nodes, [3, 17])
     assert tree.size == roots + 40
     assert len(tree.roots) == roots
     np.testing.assert_array_equal(tree.positions[:roots], np.tile(np.arange(spec.length + 1), len(rows)))
@@ -177,7 +177,7 @@ def test_a_tree_is_as_defined(make: Any, spec: TextSpec, contexts: int) -> None:
     for index in range(len(nodes)):
         string, context = string_of(spec, nodes, index, len(rows))
         assert tree.contexts[roots + index] == context
-        assert_close(found[index], defined(spec, weights, string, rows[context] if spec.context else None))
+        assert_close(outputs[index], defined(spec, weights, string, rows[context] if spec.context else None))
 
 
 @RUNTIMES
@@ -239,12 +239,12 @@ def test_the_compiled_tree_is_the_plain_one(
     runtime = fast(spec, weights)
     tree, twin = runtime.tree(contexts), plain(spec, weights).tree(contexts)
     assert_close(tree.starts, twin.starts, rtol=2e-3)
-    found = grown(tree, nodes, cuts)
+    outputs = grown(tree, nodes, cuts)
     assert_close(tree.roots, twin.roots, rtol=2e-3)
-    assert_close(found, grown(twin, nodes, []), rtol=2e-3)
+    assert_close(outputs, grown(twin, nodes, []), rtol=2e-3)
     np.testing.assert_array_equal(tree.positions, twin.positions)
     np.testing.assert_array_equal(tree.contexts, twin.contexts)
-    np.testing.assert_array_equal(found, grown(runtime.tree(contexts), nodes, []))  # in other pieces: to the last bit
+    np.testing.assert_array_equal(outputs, grown(runtime.tree(contexts), nodes, []))  # in other pieces: to the last bit
 
 
 @RUNTIMES
@@ -255,8 +255,8 @@ def test_a_string_at_once_or_token_by_token(make: Any) -> None:
     at_once = tree.extend([0, *range(tree.size, tree.size + SMALL.length - 1)], tokens)
     tree, parent = runtime.tree(), 0
     for index, token in enumerate(tokens):
-        found = tree.extend([parent], [token])
-        assert_close(found[0], at_once[index], rtol=1e-5)
+        outputs = tree.extend([parent], [token])
+        assert_close(outputs[0], at_once[index], rtol=1e-5)
         parent = tree.size - 1
 
 
@@ -266,9 +266,9 @@ def test_trees_of_one_model_do_not_touch_each_other(make: Any) -> None:
     runtime: TextRuntime = make(CONDITIONAL, arrays(CONDITIONAL))
     expected = [runtime.tree(context).extend([0, 2], [1, 2]) for context in contexts]
     trees = [runtime.tree(context) for context in contexts]
-    found = [tree.extend([0, 2], [1, 2]) for tree in trees]
-    np.testing.assert_array_equal(found, expected)
-    assert not np.allclose(found[0], found[1])
+    outputs = [tree.extend([0, 2], [1, 2]) for tree in trees]
+    np.testing.assert_array_equal(outputs, expected)
+    assert not np.allclose(outputs[0], outputs[1])
 
 
 def test_threads_with_trees_of_their_own() -> None:
@@ -276,18 +276,18 @@ def test_threads_with_trees_of_their_own() -> None:
     runtime = fast(spec, arrays(spec))
     nodes = random_nodes(spec, 300, np.random.default_rng(4))
     expected = grown(runtime.tree(), nodes, [])
-    found: dict[int, list[FloatArray]] = {}
+    outputs: dict[int, list[FloatArray]] = {}
 
     def work(number: int) -> None:
-        found[number] = [grown(runtime.tree(), nodes, list(range(1, 300, number + 3))) for _ in range(10)]
+        outputs[number] = [grown(runtime.tree(), nodes, list(range(1, 300, number + 3))) for _ in range(10)]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 4
-    assert all(np.array_equal(one, expected) for each in found.values() for one in each)
+    assert len(outputs) == 4
+    assert all(np.array_equal(one, expected) for each in outputs.values() for one in each)
 
 
 def test_a_tree_outlives_its_runtime() -> None:

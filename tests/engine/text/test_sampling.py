@@ -23,23 +23,23 @@ Value = tuple[str | None, bool]  # the text, and whether it is cut
 
 
 def languages(runtime: TableRuntime) -> dict[str, Language]:
-    found = {
+    by_name = {
         name: Language(PATTERNS[name](runtime.letters), False, runtime.has_null)
         for name in ("%ab%", "%aa%", "a%b", "NOT %x%", "%yb%", "%ay", "<", "IN", "length > 2", "(a|bb)+x?")
     }
     every = Language(Automaton.constant(runtime.letters, True), runtime.has_null, runtime.has_null)
-    return found | {"everything": every, "NULL or %ab%": found["%ab%"] | ~(found["%ab%"] | ~every)}
+    return by_name | {"everything": every, "NULL or %ab%": by_name["%ab%"] | ~(by_name["%ab%"] | ~every)}
 
 
 def conditional(runtime: TableRuntime, language: Language) -> dict[Value, float]:
     """The values of a language with their probabilities."""
     letters, spec, cut = runtime.letters, runtime.spec, language.strings.cut_weights()
     spelled = [np.flatnonzero(letters.symbols == symbol).tolist() for symbol in range(spec.symbols)]
-    found: dict[Value, float] = {}
+    probs: dict[Value, float] = {}
     for string, mass in zip(runtime.strings.tolist(), runtime.masses.tolist(), strict=True):
         symbols = [symbol for symbol in string if symbol <= spec.unknown]
         if string[0] == spec.null:
-            found[None, False] = mass * language.null
+            probs[None, False] = mass * language.null
             continue
         for choice in product(*(spelled[symbol] for symbol in symbols)):
             state = 0
@@ -48,8 +48,8 @@ def conditional(runtime: TableRuntime, language: Language) -> dict[Value, float]
             is_cut = string[-1] == spec.cut
             chance = cut[state] if is_cut else float(language.strings.accepts[state])
             text = "".join(letters.characters[letter] for letter in choice)
-            found[text, is_cut] = float(mass * np.prod(letters.shares[list(choice)]) * chance)
-    return {value: mass for value, mass in found.items() if mass > 0}
+            probs[text, is_cut] = float(mass * np.prod(letters.shares[list(choice)]) * chance)
+    return {value: mass for value, mass in probs.items() if mass > 0}
 
 
 def value_of(drawn: Drawn) -> Value:
@@ -62,13 +62,13 @@ def test_every_value_is_in_the_language_and_has_its_probability(model: str, name
     runtime = MODELS[model]
     language = languages(runtime)[name]
     whole = conditional(runtime, Language(Automaton.constant(runtime.letters, True), True, runtime.has_null))
-    wanted = conditional(runtime, language)
-    if not wanted:
+    expected = conditional(runtime, language)
+    if not expected:
         with pytest.raises(CountlessError, match="no string"):
             sample(runtime, language, 1, np.random.default_rng(0))
         return
     for drawn in sample(runtime, language, 30, np.random.default_rng(0)):
-        assert value_of(drawn) in wanted
+        assert value_of(drawn) in expected
         assert math.exp(drawn.log_probability) == pytest.approx(whole[value_of(drawn)], rel=1e-4)
 
 
@@ -77,11 +77,11 @@ def test_every_value_is_in_the_language_and_has_its_probability(model: str, name
 def test_any_language(data: st.DataObject, model: str, null: bool, seed: int) -> None:
     runtime = MODELS[model]
     language = Language(data.draw(automata(runtime.letters)), null and runtime.has_null, runtime.has_null)
-    wanted = conditional(runtime, language)
-    if wanted:
+    expected = conditional(runtime, language)
+    if expected:
         drawn = sample(runtime, language, 5, np.random.default_rng(seed))
         assert len(drawn) == 5
-        assert {value_of(each) for each in drawn} <= set(wanted)
+        assert {value_of(each) for each in drawn} <= set(expected)
 
 
 @pytest.mark.parametrize("model", ["rare", "null", "cut soon"])
@@ -109,17 +109,17 @@ def test_values_come_as_often_as_the_model_has_them(
         monkeypatch.setattr(f"countless.engine.text.sampling.{bound}", held)
     runtime = MODELS[model]
     language = languages(runtime)[name]
-    wanted = conditional(runtime, language)
-    total = sum(wanted.values())
+    expected = conditional(runtime, language)
+    total = sum(expected.values())
     draws = [
         value_of(each) for seed in range(SEEDS) for each in sample(runtime, language, 4, np.random.default_rng(seed))
     ]
-    found = Counter(draws)
-    usual = [value for value, mass in wanted.items() if mass / total > 0.02]
+    counts = Counter(draws)
+    usual = [value for value, mass in expected.items() if mass / total > 0.02]
     for value in usual:
-        share = wanted[value] / total
+        share = expected[value] / total
         error = math.sqrt(share * (1 - share) / SEEDS)
-        assert found[value] / len(draws) == pytest.approx(share, abs=4.5 * error)
+        assert counts[value] / len(draws) == pytest.approx(share, abs=4.5 * error)
 
 
 def test_a_rare_match_is_found_by_few_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,8 +77,8 @@ def written(piece: Piece) -> str:
     ],
 )
 def test_unions_of_pieces(where: str, pieces: list[str] | None) -> None:
-    found = union(language(where).strings)
-    assert (None if found is None else sorted(map(written, found))) == pieces
+    parts = union(language(where).strings)
+    assert (None if parts is None else sorted(map(written, parts))) == pieces
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_the_truth_is_between_the_bounds(texts: list[str | None], where: str, si
         return
     strings = box.texts[0].language.strings
     truth = sum(text is not None and strings.accepts_string(text) for text in texts)
-    found = rows_of(strings, summed(texts, size, column))
-    assert found.least <= truth <= found.most
-    assert found.least <= found.rows <= found.most
+    bounds = rows_of(strings, summed(texts, size, column))
+    assert bounds.least <= truth <= bounds.most
+    assert bounds.least <= bounds.rows <= bounds.most
     others = rows_of(~strings, summed(texts, size, column))
     assert others.least <= len(texts) - texts.count(None) - truth <= others.most
 
@@ -174,9 +174,9 @@ def test_patterns_that_are_counted(where: str, count: int) -> None:
     region = COMPILER.compile(where).region
     rows = ROWS * 3  # so that all of them are frequent
     runtime = TextRuntime(SPEC, arrays(SPEC))
-    found = text_density(runtime, language(where), PARTICLES, 20, 0, summed(rows))
-    assert found.density == pytest.approx(count / 10)
-    assert (found.counted, found.forward_rows) == (True, 0)
+    density = text_density(runtime, language(where), PARTICLES, 20, 0, summed(rows))
+    assert density.density == pytest.approx(count / 10)
+    assert (density.counted, density.forward_rows) == (True, 0)
     assert counts_answer(Runtimes((), (runtime,), (summed(rows),)), region) or "NULL" in where
 
 
@@ -188,13 +188,13 @@ def test_a_chain_of_overlapping_parts() -> None:
     assert reader.piece((a, b, c, a)).counted
     few = summed(texts, 440)  # frequent ones only
     assert few.count((a, b, c, a)) is None
-    found = PieceReader(language("t LIKE '%abca%'").strings, few).piece((a, b, c, a))
+    answer = PieceReader(language("t LIKE '%abca%'").strings, few).piece((a, b, c, a))
     parts = ((a, b, c), (b, c, a), (b, c), (a, b), (c, a), (a,), (c,), (b,))
     counts = {part: few.count(part) or 0 for part in parts}
-    assert found.steps >= 1
-    assert 0 < found.rows <= found.most <= min(few.unseen, *(count for count in counts.values() if count))
+    assert answer.steps >= 1
+    assert 0 < answer.rows <= answer.most <= min(few.unseen, *(count for count in counts.values() if count))
     if counts[a, b, c] and counts[b, c, a] and counts[b, c]:
-        assert found.rows == pytest.approx(counts[a, b, c] * counts[b, c, a] / counts[b, c])
+        assert answer.rows == pytest.approx(counts[a, b, c] * counts[b, c, a] / counts[b, c])
 
 
 @settings(max_examples=200, deadline=None)
@@ -244,10 +244,10 @@ def test_a_chain_is_found_without_a_look_at_every_place(texts: list[str], pieces
     reader = PieceReader(language("t LIKE '%abca%'").strings, summary)
     for text in pieces:
         piece = (summary.begin, *(COLUMN.characters.index(each) for each in text))
-        found = reader._chained(piece)
+        chain = reader._chained(piece)
         rows, most, steps = chained_place_by_place(reader, piece)
-        assert found.rows == pytest.approx(rows)
-        assert (found.most, found.steps) == (most, steps)
+        assert chain.rows == pytest.approx(rows)
+        assert (chain.most, chain.steps) == (most, steps)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ def test_no_piece_is_left_to_the_network(monkeypatch: pytest.MonkeyPatch) -> Non
         return Answer(0.7, exact=False, particles=7, visited=(), forward_rows=3)
 
     strings = language(EVEN).strings
-    found = refine(strings, summed(ROWS * 3), said)
-    assert (found.density, found.forward_rows, found.steps) == (0.7, 3, 0)
+    refined = refine(strings, summed(ROWS * 3), said)
+    assert (refined.density, refined.forward_rows, refined.steps) == (0.7, 3, 0)
     assert refine(language("t LIKE '%ab%'").strings, summed(ROWS * 3), never).density == 0.5
     monkeypatch.setattr(module, "MOST_STATES", 2)
     assert union(language("t LIKE '%bcab%'").strings) is None
@@ -291,7 +291,7 @@ def test_counts_are_for_methods_that_use_them() -> None:
 
     def by(method: str, summary: Substrings | None) -> Answer:
         ((answer,),) = (
-            found.answers for found in densities(Runtimes((), (runtime,), (summary,)), [region], method, 20, 0)
+            density.answers for density in densities(Runtimes((), (runtime,), (summary,)), [region], method, 20, 0)
         )
         return answer
 
@@ -306,5 +306,7 @@ def test_counts_are_for_methods_that_use_them() -> None:
 
 
 def test_no_rows() -> None:
-    runtime, asked = TextRuntime(SPEC, arrays(SPEC)), language("t LIKE '%ab%'")
-    assert text_density(runtime, asked, PARTICLES, 20, 0, summed([])) == text_density(runtime, asked, PARTICLES, 20, 0)
+    runtime, pattern = TextRuntime(SPEC, arrays(SPEC)), language("t LIKE '%ab%'")
+    assert text_density(runtime, pattern, PARTICLES, 20, 0, summed([])) == text_density(
+        runtime, pattern, PARTICLES, 20, 0
+    )

@@ -55,10 +55,10 @@ def test_none_or_all_rows_of_a_value_satisfy_filters_that_it_decides(
 ) -> None:
     clauses = [f"{other} AND package = 'p{number}'" for number in range(0, 600, 12)]
     truths = Source.open(table).counts(clauses)
-    found = [estimator.estimate(where) for where in clauses]
-    errors = [q_error(each.rows, truth) for each, truth in zip(found, truths, strict=True)]
+    estimates = [estimator.estimate(where) for where in clauses]
+    errors = [q_error(each.rows, truth) for each, truth in zip(estimates, truths, strict=True)]
     assert np.quantile(errors, 0.8) < 1.05  # some values have no evidence row: there the model must guess
-    held = [each.low <= truth <= each.high for each, truth in zip(found, truths, strict=True)]
+    held = [each.low <= truth <= each.high for each, truth in zip(estimates, truths, strict=True)]
     assert np.mean(held) >= 0.9
     assert 0 in truths
     assert max(truths) > 50
@@ -76,10 +76,10 @@ def test_a_dependency_needs_hits_that_agree(estimator: Estimator) -> None:
     """With a hit among several rows of the value the filters are not decided."""
     model = estimator._model
     question = model.filters.compile("package = 'p5' AND architecture <> 'all'")
-    found = model.fusion(model.runtimes, question)
-    assert found.dependency is not None
-    assert found.dependency.part.count in (0, found.dependency.part.rows)
-    assert found.dependency.mixed < 0.05
+    fusion = model.fusion(model.runtimes, question)
+    assert fusion.dependency is not None
+    assert fusion.dependency.part.count in (0, fusion.dependency.part.rows)
+    assert fusion.dependency.mixed < 0.05
 
 
 def test_the_posterior_is_none_or_all() -> None:
@@ -97,5 +97,5 @@ def test_the_posterior_is_none_or_all() -> None:
 def test_one_row_that_differs_leaves_what_the_ordinary_posterior_says() -> None:
     part = SampleCount(1, 4, 1_000)
     ordinary = posterior(part, None, None, 0.0, 1_000.0)
-    found = Dependency(part, 0.01).posterior(0.1, ordinary, 0.0, 1_000.0)
-    assert found.quantile(0.5) == pytest.approx(ordinary.quantile(0.5), rel=0.01)
+    weighed = Dependency(part, 0.01).posterior(0.1, ordinary, 0.0, 1_000.0)
+    assert weighed.quantile(0.5) == pytest.approx(ordinary.quantile(0.5), rel=0.01)

@@ -60,8 +60,8 @@ class Both:
     def compared(self, sql: str, keys: int) -> Iterator[tuple[Any, Any, Any, Any]]:
         """Answer, low, high and truth of every aggregate of every group that both know; keys stand first."""
         truths = {row[:keys]: row[keys:] for row in self.truth(sql)}
-        found = self.estimator.query(sql, intervals=True)
-        for row in found.rows:
+        result = self.estimator.query(sql, intervals=True)
+        for row in result.rows:
             for place, truth in enumerate(truths.get(row[:keys], ())):
                 answer, low, high = row[keys + 3 * place : keys + 3 * place + 3]
                 if truth is not None and answer is not None:
@@ -114,19 +114,19 @@ class TestDistributions:
     def test_they_add_up_and_their_bars_hold(self, meters: Both, where: str) -> None:
         held = []
         for column in ("city", "grade", "meter"):
-            found = meters.estimator.distribution(column, where)
-            assert sum(row[-3] for row in found.rows) == pytest.approx(found.total.rows)
-            assert not found.counted
+            distribution = meters.estimator.distribution(column, where)
+            assert sum(row[-3] for row in distribution.rows) == pytest.approx(distribution.total.rows)
+            assert not distribution.counted
             truths = dict(meters.truth(f"SELECT {column}, count(*) FROM t WHERE {where} GROUP BY 1"))
-            held += [low <= truths.get(value, 0) <= high for value, _, _, low, high in found.rows]
+            held += [low <= truths.get(value, 0) <= high for value, _, _, low, high in distribution.rows]
         assert np.mean(held) >= ENOUGH
 
     def test_bins_count_the_values_and_not_the_cells(self, meters: Both) -> None:
         where, held = "meter < 20", []
         edges = [f"2010-{month:02}-01" for month in range(1, 13)] + ["2011-01-01"]
-        found = meters.estimator.distribution("ts", where, bins=edges)
-        assert sum(row[-3] for row in found.rows) == pytest.approx(found.total.rows)
-        for start, end, _, _, low, high in found.rows:
+        distribution = meters.estimator.distribution("ts", where, bins=edges)
+        assert sum(row[-3] for row in distribution.rows) == pytest.approx(distribution.total.rows)
+        for start, end, _, _, low, high in distribution.rows:
             ((truth,),) = meters.truth(f"SELECT count(*) FROM t WHERE {where} AND ts >= '{start}' AND ts < '{end}'")
             held.append(low <= truth <= high)
         assert np.mean(held) >= ENOUGH
@@ -135,29 +135,29 @@ class TestDistributions:
 
     def test_many_at_once_are_the_same(self, meters: Both) -> None:
         where = "hour(ts) < 9"
-        for found in meters.estimator.distributions(["city", "grade"], where):
-            alone = meters.estimator.distribution(found.names[0], where)
-            assert {row[0] for row in found.rows} == {row[0] for row in alone.rows}
-            assert sum(row[-3] for row in found.rows) == pytest.approx(found.total.rows)
+        for distribution in meters.estimator.distributions(["city", "grade"], where):
+            alone = meters.estimator.distribution(distribution.names[0], where)
+            assert {row[0] for row in distribution.rows} == {row[0] for row in alone.rows}
+            assert sum(row[-3] for row in distribution.rows) == pytest.approx(distribution.total.rows)
 
     def test_a_clause_that_only_rows_answer(self, meters: Both) -> None:
-        found = meters.estimator.distribution("city", "power > current / 4")
+        distribution = meters.estimator.distribution("city", "power > current / 4")
         truths = dict(meters.truth("SELECT city, count(*) FROM t WHERE power > current / 4 GROUP BY 1"))
-        assert all(low <= truths[city] <= high for city, _, _, low, high in found.rows)
+        assert all(low <= truths[city] <= high for city, _, _, low, high in distribution.rows)
 
     def test_the_whole_table_is_counted(self, whole: Both) -> None:
         for where in WHERES:
-            found = whole.estimator.distribution("grade", where)
-            assert found.counted
+            distribution = whole.estimator.distribution("grade", where)
+            assert distribution.counted
             truths = dict(whole.truth(f"SELECT grade, count(*) FROM t WHERE {where} GROUP BY 1"))
-            assert {value: rows for value, _, rows, _, _ in found.rows} == truths
-            assert all(rows == low == high for _, _, rows, low, high in found.rows)
+            assert {value: rows for value, _, rows, _, _ in distribution.rows} == truths
+            assert all(rows == low == high for _, _, rows, low, high in distribution.rows)
 
     def test_counts_that_the_model_holds_stay_exact(self, table: Path) -> None:
         both = fitted(table, "3000", summary=True, columns=["city", "grade", "meter"])
         truths = dict(both.truth("SELECT city, count(*) FROM t WHERE grade = 3 GROUP BY city"))
-        for found in (both.estimator.distribution("city", "grade = 3"), both.estimator.distribution("city")):
-            assert found.counted
+        for distribution in (both.estimator.distribution("city", "grade = 3"), both.estimator.distribution("city")):
+            assert distribution.counted
         assert dict(both.estimator.query("SELECT city, count(*) FROM t WHERE grade = 3 GROUP BY city").rows) == truths
         for answer, low, high, truth in both.compared("SELECT city, count(*), avg(meter) FROM t GROUP BY city", 1):
             assert answer == low == high == pytest.approx(truth)
@@ -165,13 +165,13 @@ class TestDistributions:
     def test_pairs(self, adult: Both) -> None:
         compared: Compared = []
         where = "age BETWEEN 30 AND 50 AND income = '>50K'"
-        found = adult.estimator.distribution(["education", "sex"], where)
+        distribution = adult.estimator.distribution(["education", "sex"], where)
         truths = adult.truth(f"SELECT education, sex, count(*) FROM t WHERE {where} GROUP BY ALL")
         known = {(education, sex): count for education, sex, count in truths}
-        for education, sex, _, rows, low, high in found.rows:
+        for education, sex, _, rows, low, high in distribution.rows:
             compared.append((rows, low, high, known.get((education, sex), 0)))
         assert coverage(compared) >= ENOUGH
-        assert sum(rows for rows, *_ in compared) == pytest.approx(found.total.rows)
+        assert sum(rows for rows, *_ in compared) == pytest.approx(distribution.total.rows)
 
 
 class TestAggregates:
@@ -186,28 +186,28 @@ class TestAggregates:
     def test_by_group(self, meters: Both) -> None:
         compared: Compared = []
         for where in WHERES:
-            asked = "count(*), count(grade), avg(power), sum(current), stddev(power), median(current)"
-            compared += meters.compared(f"SELECT city, {asked} FROM t WHERE {where} GROUP BY city", 1)
-            compared += meters.compared(f"SELECT meter, {asked} FROM t WHERE {where} GROUP BY meter", 1)
+            clause = "count(*), count(grade), avg(power), sum(current), stddev(power), median(current)"
+            compared += meters.compared(f"SELECT city, {clause} FROM t WHERE {where} GROUP BY city", 1)
+            compared += meters.compared(f"SELECT meter, {clause} FROM t WHERE {where} GROUP BY meter", 1)
         assert len(compared) > 500
         assert coverage(compared) >= ENOUGH
 
     def test_by_group_of_adults(self, adult: Both) -> None:
-        asked = "count(*), avg(age), sum(hours_per_week), median(age), quantile_cont(hours_per_week, 0.9)"
+        clause = "count(*), avg(age), sum(hours_per_week), median(age), quantile_cont(hours_per_week, 0.9)"
         compared: Compared = []
         for where in ("TRUE", "sex = 'Female' AND age > 40", "hours_per_week > 45 AND income = '>50K'"):
             for by in ("education", "race, sex", "income"):
                 keys = len(by.split(","))
-                compared += adult.compared(f"SELECT {by}, {asked} FROM t WHERE {where} GROUP BY {by}", keys)
+                compared += adult.compared(f"SELECT {by}, {clause} FROM t WHERE {where} GROUP BY {by}", keys)
         assert coverage(compared) >= ENOUGH
         means = [(answer, truth) for answer, *_, truth in compared[1::5] if truth]
         assert np.median([abs(math.log(answer / truth)) for answer, truth in means]) < 0.05
 
     @pytest.mark.parametrize("where", WHERES)
     def test_the_whole_table_is_exact(self, whole: Both, where: str) -> None:
-        asked = "count(*), count(grade), sum(grade), avg(power), stddev(power), var_pop(current), median(power), "
-        asked += "quantile_disc(ts, 0.3), quantile_cont(power, 0.9)"
-        sql = f"SELECT city, {asked} FROM t WHERE {where} GROUP BY city"
+        aggregates = "count(*), count(grade), sum(grade), avg(power), stddev(power), var_pop(current), median(power), "
+        aggregates += "quantile_disc(ts, 0.3), quantile_cont(power, 0.9)"
+        sql = f"SELECT city, {aggregates} FROM t WHERE {where} GROUP BY city"
         compared = list(whole.compared(sql, 1))
         assert len(compared) == 9 * len(whole.truth(f"SELECT DISTINCT city FROM t WHERE {where}"))
         for answer, low, high, truth in compared:
@@ -231,10 +231,10 @@ class TestExpressions:
         for where in WHERES:
             sql = f"SELECT {by}, {asked} FROM t WHERE {where} GROUP BY {by}"
             compared += meters.compared(sql, keys)
-            found = meters.estimator.query(sql)
+            result = meters.estimator.query(sql)
             if "count(*)" in asked:
-                rows = found.count.rows - found.left_out_rows
-                assert sum(row[keys] for row in found.rows) == pytest.approx(rows, abs=len(found.rows))
+                rows = result.count.rows - result.left_out_rows
+                assert sum(row[keys] for row in result.rows) == pytest.approx(rows, abs=len(result.rows))
         assert len(compared) > 20
         assert coverage(compared) >= ENOUGH
 
@@ -255,10 +255,10 @@ class TestExpressions:
             with pytest.raises(UnsupportedQueryError, match="subquery"):
                 whole.estimator.query(sql)
             return
-        found = whole.estimator.query(sql)
+        result = whole.estimator.query(sql)
         described = whole.truth(f"DESCRIBE {sql}")
-        assert (found.names, found.types) == (tuple(r[0] for r in described), tuple(r[1] for r in described))
-        for row, truth in zip(found.rows, whole.truth(sql), strict=True):
+        assert (result.names, result.types) == (tuple(r[0] for r in described), tuple(r[1] for r in described))
+        for row, truth in zip(result.rows, whole.truth(sql), strict=True):
             assert row == tuple(pytest.approx(value) if isinstance(value, float) else value for value in truth)
 
     def test_without_evidence_rows_they_are_errors_that_say_so(self, alone: Both) -> None:
@@ -283,8 +283,8 @@ class TestExpressions:
             meters.estimator.query(sql)
 
     def test_no_hits(self, meters: Both) -> None:
-        found = meters.estimator.query("SELECT hour(ts), count(*) FROM t WHERE power > 100 GROUP BY 1")
-        assert found.rows == []
+        result = meters.estimator.query("SELECT hour(ts), count(*) FROM t WHERE power > 100 GROUP BY 1")
+        assert result.rows == []
         assert meters.estimator.query("SELECT avg(power + 1) FROM t WHERE power > 100").rows == [(None,)]
 
 
@@ -306,15 +306,15 @@ class TestFusion:
         assert (wrong.rows <= wrong.high).all()
 
     def test_a_group_that_the_model_does_not_know(self) -> None:
-        found = fused_counts(
+        counts = fused_counts(
             np.array([1000.0, 0.0]), np.array([95.0, 5.0]), total(1000, 950, 1050), 100, np.full(2, 0.3)
         )
-        assert 20 < found.rows[1] < 60
-        assert found.low[1] >= 5
+        assert 20 < counts.rows[1] < 60
+        assert counts.low[1] >= 5
 
     def test_what_lies_in_no_group_keeps_its_rows(self) -> None:
-        found = fused_counts(np.array([100.0]), np.array([10.0]), total(1000, 900, 1100), 100, np.array([0.2]))
-        assert found.rows[0] == pytest.approx(100, rel=0.05)
+        counts = fused_counts(np.array([100.0]), np.array([10.0]), total(1000, 900, 1100), 100, np.array([0.2]))
+        assert counts.rows[0] == pytest.approx(100, rel=0.05)
 
     def test_all_rows_are_hits(self) -> None:
         seen = np.array([30.0, 0.0, 12.0])
@@ -333,9 +333,9 @@ class TestFusion:
             prior = truths * np.exp(rng.normal(0, errors, len(truths)))
             prior *= everything / prior.sum()
             whole = total(everything, everything, everything)
-            found = fused_counts(prior, hits, whole, int(hits.sum()), np.full(len(truths), errors))
-            assert np.mean((found.low <= truths) & (truths <= found.high)) >= ENOUGH
-            better = np.abs(np.log(found.rows / truths)).mean() / np.abs(np.log(prior / truths)).mean()
+            counts = fused_counts(prior, hits, whole, int(hits.sum()), np.full(len(truths), errors))
+            assert np.mean((counts.low <= truths) & (truths <= counts.high)) >= ENOUGH
+            better = np.abs(np.log(counts.rows / truths)).mean() / np.abs(np.log(prior / truths)).mean()
             assert better < (0.75 if errors == 0.5 else 1.25)
 
     def test_values_of_a_group_that_the_model_does_not_know(self) -> None:
@@ -344,17 +344,17 @@ class TestFusion:
         bars = Bars(Calibration(()), 1000, Shape(), certain=False)
         model = GroupValueDistribution(values, 2, owner, codes, np.array([40.0, 60.0, 0.0]), bars)
         sample = ColumnSample.of(values, 2, np.array([1] * 30), np.array([2] * 30), np.array([2] * 30))
-        found = FusedValueDistribution(model, sample, np.array([100.0, 300.0]), np.array([120.0, 400.0]))
-        assert found.means == pytest.approx([2.2, 9.0])
-        assert found.quantiles(Aggregate("median", 0, "0.5"), "DOUBLE") == ["3", "9"]
+        fused = FusedValueDistribution(model, sample, np.array([100.0, 300.0]), np.array([120.0, 400.0]))
+        assert fused.means == pytest.approx([2.2, 9.0])
+        assert fused.quantiles(Aggregate("median", 0, "0.5"), "DOUBLE") == ["3", "9"]
 
     def test_means_of_few_and_of_many_hits(self) -> None:
         said = np.array([5.0, 5.0]), np.array([0.5, 0.5]), np.array([1.0, 1.0])
         owner, amounts = np.array([0, 0] + [1] * 400), np.array([6.0, 6.2] + [8.0, 9.0] * 200)
-        found = fused_means(said, owner, amounts, (np.full(2, 1e5), np.full(2, 1e5)), 0.9)
-        assert 5 < found.means[0] < 6
-        assert found.means[1] == pytest.approx(8.5, abs=0.01)
-        assert found.errors[1] < found.errors[0]
+        means = fused_means(said, owner, amounts, (np.full(2, 1e5), np.full(2, 1e5)), 0.9)
+        assert 5 < means.means[0] < 6
+        assert means.means[1] == pytest.approx(8.5, abs=0.01)
+        assert means.errors[1] < means.errors[0]
         everything = fused_means(said, owner, amounts, (np.array([2.0, 400.0]), np.array([2.0, 400.0])), 0.9)
         assert everything.means == pytest.approx([6.1, 8.5])
         assert everything.errors.tolist() == [0, 0]

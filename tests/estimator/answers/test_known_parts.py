@@ -57,11 +57,11 @@ def estimator(table: Path) -> Estimator:
 def test_a_pattern_and_other_filters(estimator: Estimator, table: Path, pattern: str, others: str) -> None:
     where = f"{pattern} AND {others}"
     (truth,) = Source.open(table).counts([where])
-    found = estimator.estimate(where)
-    assert found.low <= found.rows <= found.high
-    assert found.low <= 4 * max(truth, 1)
-    assert found.high >= max(truth, 1) / 4
-    assert estimator.explain(where).estimate.rows == pytest.approx(found.rows)
+    estimate = estimator.estimate(where)
+    assert estimate.low <= estimate.rows <= estimate.high
+    assert estimate.low <= 4 * max(truth, 1)
+    assert estimate.high >= max(truth, 1) / 4
+    assert estimator.explain(where).estimate.rows == pytest.approx(estimate.rows)
 
 
 @pytest.mark.parametrize("number", range(0, 50, 10))
@@ -69,8 +69,8 @@ def test_a_filter_that_implies_the_others(estimator: Estimator, table: Path, num
     """Of the evidence rows of the rarest filter all satisfy the rest: then nearly all of its counted rows do."""
     where = f"number = {number} AND status = 'open' AND price >= 0 AND ts > '2023-12-31'"
     (truth,) = Source.open(table).counts([where])
-    found = estimator.estimate(where)
-    assert found.hits
-    assert found.low <= truth <= found.high
-    assert found.high / found.low < 1.5  # by so many hits alone it would be 2
-    assert truth / 1.2 < found.rows < truth * 1.2
+    estimate = estimator.estimate(where)
+    assert estimate.hits
+    assert estimate.low <= truth <= estimate.high
+    assert estimate.high / estimate.low < 1.5  # by so many hits alone it would be 2
+    assert truth / 1.2 < estimate.rows < truth * 1.2

@@ -43,16 +43,16 @@ def test_the_first_separator_that_half_of_the_strings_have(values: list[str], se
 
 def test_urls_are_cut_after_all_slashes_and_end_with_a_file_type() -> None:
     urls = ["https://a.org/x/1.html"] * 3 + ["https://b.org/y.html"] * 2 + ["http://b.org/z"] * 3 + [None]
-    found = fitted(url=urls).pieces("url")
+    pieces = fitted(url=urls).pieces("url")
     # https:// has 5 of 8 strings, so its continuations stand there.
-    assert rows(found.starts) == {"https://a.org/": 3, "http://": 3, "https://b.org/": 2}
-    assert rows(found.ends) == {".html": 5}
+    assert rows(pieces.starts) == {"https://a.org/": 3, "http://": 3, "https://b.org/": 2}
+    assert rows(pieces.ends) == {".html": 5}
 
 
 def test_mail_addresses_have_endings_only() -> None:
-    found = fitted(mail=["ann@x.org", "bob@x.org", "eve@y.net"]).pieces("mail")
-    assert found.starts == ()
-    assert rows(found.ends) == {"@x.org": 2, "@y.net": 1}
+    pieces = fitted(mail=["ann@x.org", "bob@x.org", "eve@y.net"]).pieces("mail")
+    assert pieces.starts == ()
+    assert rows(pieces.ends) == {"@x.org": 2, "@y.net": 1}
 
 
 def test_a_beginning_of_all_rows_is_split_and_one_of_scattered_strings_is_not() -> None:
@@ -77,13 +77,13 @@ def test_few_hits_can_be_left_out_and_a_condition_may_match_nothing() -> None:
 def test_error_bars_hold_the_truth_if_the_evidence_is_a_sample() -> None:
     paths = [f"/{'abc'[row % 7 % 3]}/{row % 50}.{'gz' if row % 4 else 'py'}" for row in range(4_000)]
     est = fitted("500", path=paths)
-    found = est.pieces("path")
+    pieces = est.pieces("path")
     truth = {f"/{letter}/": sum(path.startswith(f"/{letter}/") for path in paths) for letter in "abc"}
-    assert set(rows(found.starts)) == set(truth)
-    for piece in found.starts:
+    assert set(rows(pieces.starts)) == set(truth)
+    for piece in pieces.starts:
         assert piece.low < piece.rows < piece.high
         assert piece.low <= truth[piece.text] <= piece.high
-    assert sum(piece.rows for piece in found.starts) == pytest.approx(4_000, rel=1e-6)
+    assert sum(piece.rows for piece in pieces.starts) == pytest.approx(4_000, rel=1e-6)
 
 
 def test_columns_that_have_no_pieces_are_errors_and_a_stripped_model_has_none() -> None:

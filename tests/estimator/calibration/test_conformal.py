@@ -33,13 +33,13 @@ def test_the_interval_holds_exactly_the_truths_within_the_factor(
 
 def shaped(rng: np.random.Generator, count: int) -> tuple[CalibrationQuery, ...]:
     """Questions whose errors grow with their filters, and as their estimates fall."""
-    found = []
+    queries = []
     for _ in range(count):
         filters, estimate = int(rng.integers(1, 17)), float(10 ** rng.uniform(0.5, 5))
         spread = 0.02 * filters + 0.5 / np.log(estimate + 2)
         truth = max(1, round(estimate * np.exp(rng.normal(0.1, spread))))
-        found.append(CalibrationQuery("x", truth, estimate, Shape(filters, filters // 2, bool(rng.integers(2)))))
-    return tuple(found)
+        queries.append(CalibrationQuery("x", truth, estimate, Shape(filters, filters // 2, bool(rng.integers(2)))))
+    return tuple(queries)
 
 
 def inside(calibration: Calibration, query: CalibrationQuery) -> bool:

@@ -12,9 +12,9 @@ from countless.estimator.calibration.coverage import interval_facts
 def test_a_query_is_judged_by_the_others() -> None:
     """Of 50 queries that lie together, the bar leaves out 4% of the others, which are two, at either end."""
     spread = [CalibrationQuery("x", 100 + place, 150.0, Shape(2)) for place in range(50)]
-    found = interval_facts(Calibration(tuple(spread)), 1000, None)
-    assert found["coverage"] == 48 / 50  # the estimate is above all truths, and the bar holds it
-    assert found["width"] == {
+    interval = interval_facts(Calibration(tuple(spread)), 1000, None)
+    assert interval["coverage"] == 48 / 50  # the estimate is above all truths, and the bar holds it
+    assert interval["width"] == {
         "0-1": None,
         "1-10": None,
         "10-100": None,

@@ -34,8 +34,8 @@ def test_likelihood_is_hypergeometric(total: int, rows: int) -> None:
     for hits in range(min(rows, 6) + 1):
         counts = np.arange(total + 1, dtype=np.float64)
         ways = [comb(count, hits) * comb(total - count, rows - hits) for count in range(total + 1)]
-        found = np.exp(SampleCount(hits, rows, total).log_likelihood(counts))
-        np.testing.assert_allclose(found, ways, rtol=1e-6)
+        likelihoods = np.exp(SampleCount(hits, rows, total).log_likelihood(counts))
+        np.testing.assert_allclose(likelihoods, ways, rtol=1e-6)
 
 
 def test_many_hits_decide_and_no_hits_leave_it_to_the_model() -> None:
@@ -52,8 +52,8 @@ def test_many_hits_decide_and_no_hits_leave_it_to_the_model() -> None:
 
 def test_no_count_outside_of_what_is_certain() -> None:
     errors = np.zeros(80)
-    found = posterior(SampleCount(7, 50, 100), 3.0, errors, 0.0, 100.0)
-    assert found.quantile(0.0) >= 7 - 1e-9  # so many were seen
+    weighed = posterior(SampleCount(7, 50, 100), 3.0, errors, 0.0, 100.0)
+    assert weighed.quantile(0.0) >= 7 - 1e-9  # so many were seen
     assert posterior(SampleCount(0, 50, 100), 90.0, errors, 0.0, 100.0).quantile(1.0) <= 50
     bounded = posterior(SampleCount(2, 100, 10_000), 500.0, errors, 20.0, 60.0)
     assert 20 - 1e-9 <= bounded.quantile(0.0) <= bounded.quantile(1.0) <= 60 + 1e-9
@@ -65,13 +65,13 @@ def test_bounds_never_exclude_more_than_they_say(hits: int, answer: float | None
     """What lies below an upper bound is as likely as before, or more; and the same above a lower bound."""
     sample, errors = SampleCount(hits, 500, 5_000), np.linspace(-0.5, 0.5, 80)
     least, most = min(one, two), max(one, two, float(hits))
-    told = None if answer is None else errors
+    model_errors = None if answer is None else errors
     free, above, below = (
-        posterior(sample, answer, told, *bounds) for bounds in ((0.0, 5e3), (least, 5e3), (0.0, most))
+        posterior(sample, answer, model_errors, *bounds) for bounds in ((0.0, 5e3), (least, 5e3), (0.0, most))
     )
     assert below.quantile(0.05) <= max(free.quantile(0.05) * 1.1, 1.0)
     assert above.quantile(0.95) >= min(free.quantile(0.95), sample.bounds[1]) / 1.1
-    between = posterior(sample, answer, told, least, most)
+    between = posterior(sample, answer, model_errors, least, most)
     assert between.quantile(0.0) <= max(least, float(hits), 0.5) * 1.1 or free.quantile(0.0) > least
 
 
@@ -79,15 +79,15 @@ def test_tight_bounds_are_held_by_the_error_bar() -> None:
     """The few counts of the prior between two bounds are no error bar by themselves."""
     errors = np.random.default_rng(0).normal(0.0, 0.3, 90)
     for answer in (None, 900.0, 1_004.0, 1_500.0):
-        told = None if answer is None else errors
-        found = posterior(SampleCount(105, 10_000, 100_000), answer, told, 1_000.0, 1_010.0)
-        assert found.quantile(0.05) < 1_001.5
-        assert found.quantile(0.95) > 1_008.5
+        model_errors = None if answer is None else errors
+        weighed = posterior(SampleCount(105, 10_000, 100_000), answer, model_errors, 1_000.0, 1_010.0)
+        assert weighed.quantile(0.05) < 1_001.5
+        assert weighed.quantile(0.95) > 1_008.5
 
 
 def test_no_hits_allow_for_rows_that_the_sample_missed() -> None:
-    found = posterior(SampleCount(0, 1_000, 1_000_000), None, None, 0.0, 1e6)
-    assert found.quantile(0.95) > 1_000
+    weighed = posterior(SampleCount(0, 1_000, 1_000_000), None, None, 0.0, 1e6)
+    assert weighed.quantile(0.95) > 1_000
 
 
 def questions(rng: np.random.Generator, count: int, spread: float) -> tuple[CalibrationQuery, ...]:
@@ -108,10 +108,10 @@ def test_error_bars_hold() -> None:
     inside = []
     for query in questions(rng, 300, 0.4):
         hits = SampleCount(query.hits, 10_000, 100_000)
-        asked = not is_enough(hits, query.shape, calibration)
+        needs_model = not is_enough(hits, query.shape, calibration)
         errors = calibration.errors(query.estimate, query.shape)
-        found = posterior(hits, query.estimate if asked else None, errors, 0.0, 100_000.0)
-        low, high = found.quantile(calibration.tail), found.quantile(1.0 - calibration.tail)
+        weighed = posterior(hits, query.estimate if needs_model else None, errors, 0.0, 100_000.0)
+        low, high = weighed.quantile(calibration.tail), weighed.quantile(1.0 - calibration.tail)
         inside.append((low if low > 1 else 0) <= query.rows <= max(high, 1.0))
     assert np.mean(inside) > 0.85
 

@@ -95,8 +95,8 @@ def test_the_runtime_is_the_network(kind: str, name: str, order: int) -> None:
     with torch.no_grad():
         expected = model.log_prob(inputs, targets, order).exp().numpy()
     for position in range(len(spec.sizes)):
-        found = softmax(runtime.conditional(inputs.numpy(), position))
-        chosen = found[np.arange(30), targets[:, position].numpy()]
+        probs = softmax(runtime.conditional(inputs.numpy(), position))
+        chosen = probs[np.arange(30), targets[:, position].numpy()]
         np.testing.assert_allclose(chosen, expected[:, position], rtol=1e-4, atol=1e-6)
 
 
@@ -131,8 +131,8 @@ def test_sampled_answers_are_its_own_density(kind: str) -> None:
     methods = for_columns()
     for name, ask in methods.items():
         truth = methods["exact"](orders if name != "skipping" else orders[:1], [box], None, 0)[0].density
-        (found,) = ask(orders, [box], 3_000, 0)
-        assert found.density == pytest.approx(truth, rel=0.5), name
+        (answer,) = ask(orders, [box], 3_000, 0)
+        assert answer.density == pytest.approx(truth, rel=0.5), name
 
 
 @every_kind
@@ -163,8 +163,8 @@ def test_the_sampler_that_the_documentation_walks_through() -> None:
     exec(code, names)
     runtime = PrefixRuntime((5, 4, 6, 3), seed=11, order=(2, 0, 3, 1))
     box = box_of({0: [0, 1, 4], 2: [0, 2, 3, 5], 1: [1, 2]}, runtime.sizes)
-    found = names["my_sampler"](runtime, box, 4_000, np.random.default_rng(0))
-    assert found.density == pytest.approx(exact(runtime, box).density, rel=0.1)
+    answer = names["my_sampler"](runtime, box, 4_000, np.random.default_rng(0))
+    assert answer.density == pytest.approx(exact(runtime, box).density, rel=0.1)
     assert names["my_sampler"](runtime, box_of({}, runtime.sizes), 5, np.random.default_rng(0)).density == 1.0
 
 

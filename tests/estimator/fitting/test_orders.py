@@ -22,8 +22,8 @@ SMALL = Network(hidden=24, blocks=1, embedding=8)
 
 def columns(schema: Schema, order: tuple[int, ...]) -> list[str]:
     """The columns in the order in which their positions come."""
-    found = [schema.coded[schema.column_of(position)].name for position in order]
-    return list(dict.fromkeys(found))
+    names = [schema.coded[schema.column_of(position)].name for position in order]
+    return list(dict.fromkeys(names))
 
 
 @pytest.fixture(scope="module")
@@ -140,5 +140,5 @@ def test_several_orders_take_no_more_parameters(several: Estimator, people: Path
 def test_without_calibration_there_is_no_error_bar(people: Path) -> None:
     raw = countless.fit(people, exclude="id", epochs=1, network=SMALL, calibrate=False, evidence="none")
     assert raw.info()["interval"]["queries"] == 0
-    found = raw.estimate("age > 40")
-    assert found.low <= found.rows <= found.high
+    estimate = raw.estimate("age > 40")
+    assert estimate.low <= estimate.rows <= estimate.high

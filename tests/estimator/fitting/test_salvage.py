@@ -65,14 +65,14 @@ class TestBeforeTraining:
 
     def test_every_operator_and_kind_of_pattern_is_asked(self, estimator: Estimator) -> None:
         for column in estimator.schema.coded:
-            asked = every_filter(column)
+            clauses = every_filter(column)
             operators = {operator for kind in KINDS.values() for operator in kind.of(column)}
-            assert len(asked) == len(operators) + 1
+            assert len(clauses) == len(operators) + 1
         table = pd.DataFrame({"t": [f"a long string of words, the {n}th" for n in range(50)]})
         model = fit(table, text="t", calibrate=False, **SMALL)
         (text,) = model.schema.texts
-        asked = every_pattern(text, ["some text", "other"])
-        assert len(asked) == len(TEXT_KINDS) + 1
+        clauses = every_pattern(text, ["some text", "other"])
+        assert len(clauses) == len(TEXT_KINDS) + 1
         preflight(Source.open(table), model.schema)
         empty = pd.DataFrame({"t": ["", None]})
         with pytest.raises(DataError, match=r"no string to draw patterns.*leave the column out with --exclude 't'"):
@@ -89,8 +89,8 @@ class TestBeforeTraining:
 
         monkeypatch.setattr(Source, "rows", recorded)
         preflight(Source.open(people), estimator.schema)
-        (asked,) = [sql for sql in statements if "count(" in sql]
-        assert asked.endswith("LIMIT 20)")
+        (statement,) = [sql for sql in statements if "count(" in sql]
+        assert statement.endswith("LIMIT 20)")
 
 
 class TestAfterTraining:
@@ -147,8 +147,8 @@ class TestCalibrate:
     def test_another_table(self, estimator: Estimator, people: Path) -> None:
         heard = Heard()
         half = connect().sql(f"SELECT * FROM '{people}' LIMIT 1500")
-        found = estimator.calibrate(half, listener=heard)
-        assert found.calibration.queries
+        calibrated = estimator.calibrate(half, listener=heard)
+        assert calibrated.calibration.queries
         assert "the table has 1,500 rows, and the model was made of 3,000" in heard.notices[0]
         with pytest.raises(DataError, match="lacks the model's columns age"):
             estimator.calibrate(pd.DataFrame({"city": ["Rome"]}))

@@ -87,32 +87,32 @@ def matching(found: Any, where: str) -> int:
 
 @pytest.mark.parametrize("where", CONDITIONS)
 def test_every_row_satisfies_the_condition(readings: Estimator, where: str) -> None:
-    found = readings.sample(40, where=where, seed=5)
-    assert (len(found), matching(found, where), found.requested) == (40, 40, 40)
-    assert found.rows == readings.sample(40, where=where, seed=5).rows
+    sample = readings.sample(40, where=where, seed=5)
+    assert (len(sample), matching(sample, where), sample.requested) == (40, 40, 40)
+    assert sample.rows == readings.sample(40, where=where, seed=5).rows
 
 
 def test_rows_of_random_conditions(readings: Estimator, source: Source) -> None:
     outcomes: Counter[str] = Counter()
     for where, _ in questions_by_kind(source, 3, seed=3):
         try:
-            found = readings.sample(12, where=where)
+            sample = readings.sample(12, where=where)
         except (NoRowsError, UnsupportedQueryError) as error:
             outcomes[type(error).__name__] += 1
             continue
-        assert matching(found, where) == len(found) > 0, where
-        outcomes["whole" if len(found) == 12 else "fewer"] += 1
+        assert matching(sample, where) == len(sample) > 0, where
+        outcomes["whole" if len(sample) == 12 else "fewer"] += 1
     assert outcomes["whole"] >= 30, outcomes
     assert outcomes["fewer"] <= 5, outcomes
 
 
 def test_the_share_of_a_function_follows_the_table(readings: Estimator) -> None:
     """Hours that no knot has are drawn too, and as often as others."""
-    found = readings.sample(600, where="hour(ts) < 3")
-    hours = Counter(ts.hour for ts in found.to_dicts() for ts in [ts["ts"]])
+    sample = readings.sample(600, where="hour(ts) < 3")
+    hours = Counter(ts.hour for ts in sample.to_dicts() for ts in [ts["ts"]])
     assert set(hours) == {0, 1, 2}
     assert min(hours.values()) > 120
-    assert len({row["ts"] for row in found.to_dicts()}) > 400
+    assert len({row["ts"] for row in sample.to_dicts()}) > 400
 
 
 def test_values_keep_the_granularity_of_the_table(readings: Estimator) -> None:
@@ -151,20 +151,20 @@ def test_a_condition_that_no_step_meets_is_met_without_it(readings: Estimator) -
 
 def test_rows_that_fail_are_drawn_again(readings: Estimator, monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that refuses most rows leaves fewer, and says so; one that refuses all is an error."""
-    allows, asked = RowCheck.allows, []
+    allows, checks = RowCheck.allows, []
 
     def strict(self: RowCheck, columns: Any, cut: Any, rows: int) -> Any:
-        asked.append(rows)
+        checks.append(rows)
         return allows(self, columns, cut, rows) & (np.arange(rows) % 50 == 0)
 
     monkeypatch.setattr(RowCheck, "allows", strict)
-    found = readings.sample(100, where="meter > 3")
-    assert found.requested == 100
-    assert 1 <= len(found) < 100
-    assert len(found) == matching(found, "meter > 3") == len(found.log_probs) == len(found.cut)
-    assert found.effective_size <= len(found)
-    assert len(asked) == sampling.ROUNDS
-    assert max(asked) <= 100 * sampling.MOST_FOR_ONE
+    sample = readings.sample(100, where="meter > 3")
+    assert sample.requested == 100
+    assert 1 <= len(sample) < 100
+    assert len(sample) == matching(sample, "meter > 3") == len(sample.log_probs) == len(sample.cut)
+    assert sample.effective_size <= len(sample)
+    assert len(checks) == sampling.ROUNDS
+    assert max(checks) <= 100 * sampling.MOST_FOR_ONE
     monkeypatch.setattr(RowCheck, "allows", lambda self, columns, cut, rows: np.zeros(rows, dtype=np.bool_))
     with pytest.raises(NoRowsError, match=r"rows were drawn, and none satisfies .* ask for a wider condition"):
         readings.sample(5, where="meter > 3")

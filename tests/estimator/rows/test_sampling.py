@@ -27,11 +27,11 @@ def pages() -> Estimator:
 
 class TestText:
     def test_rows_have_every_column(self, pages: Estimator) -> None:
-        found = pages.sample(40)
-        assert len(found) == 40
-        assert found.names == ("url", "note")
-        assert (found.log_probs < 0).all()
-        assert len({url for url, _ in found}) > 10
+        sample = pages.sample(40)
+        assert len(sample) == 40
+        assert sample.names == ("url", "note")
+        assert (sample.log_probs < 0).all()
+        assert len({url for url, _ in sample}) > 10
 
     @pytest.mark.parametrize(
         ("where", "holds"),
@@ -48,16 +48,16 @@ class TestText:
     )
     def test_rows_match_the_clause(self, pages: Estimator, where: str, holds: object) -> None:
         assert callable(holds)
-        found = pages.sample(25, where=where, seed=1)
-        for (url, note), cut in zip(found, found.cut, strict=True):
+        sample = pages.sample(25, where=where, seed=1)
+        for (url, note), cut in zip(sample, sample.cut, strict=True):
             assert holds(url, note) or cut
 
     def test_a_predicate_made_in_python(self, pages: Estimator) -> None:
         assert all((url or "")[:1] == "b" for url, _ in pages.sample(5, where=col("url").like("b%")))
 
     def test_the_probability_is_that_of_the_row(self, pages: Estimator) -> None:
-        found = pages.sample(8, seed=2)
-        for texts, cut, log_prob in zip(found, found.cut, found.log_probs, strict=True):
+        sample = pages.sample(8, seed=2)
+        for texts, cut, log_prob in zip(sample, sample.cut, sample.log_probs, strict=True):
             if cut:
                 continue
             url, note = (None if text is None else text.replace("'", "''") for text in texts)
@@ -67,15 +67,15 @@ class TestText:
             assert math.exp(log_prob) == pytest.approx(math.prod(parts), rel=1e-3)
 
     def test_texts_that_are_cut_say_so(self, pages: Estimator) -> None:
-        found = pages.sample(100, where="length(note) > 4")
-        assert set(found.cut) == {("note",)}
-        assert all(len(note) == NOTE.length for _, note in found)
+        sample = pages.sample(100, where="length(note) > 4")
+        assert set(sample.cut) == {("note",)}
+        assert all(len(note) == NOTE.length for _, note in sample)
 
     def test_boxes_are_chosen_by_their_density(self, pages: Estimator) -> None:
         either = "url LIKE 'a%' OR note IS NULL"
         part = pages.estimate("url LIKE 'a%'").selectivity / pages.estimate(either).selectivity
-        found = pages.sample(600, where=either)
-        share = sum((url or "").startswith("a") for url, _ in found) / len(found)
+        sample = pages.sample(600, where=either)
+        share = sum((url or "").startswith("a") for url, _ in sample) / len(sample)
         assert share == pytest.approx(part, abs=0.1)
 
     def test_seeds(self, pages: Estimator) -> None:
@@ -100,11 +100,11 @@ class TestText:
 
 class TestColumns:
     def test_values_have_the_tables_types(self, estimator: Estimator) -> None:
-        found = estimator.sample(50)
-        assert found.names == estimator.columns
-        kinds = [{type(row[place]) for row in found} - {type(None)} for place in range(5)]
+        sample = estimator.sample(50)
+        assert sample.names == estimator.columns
+        kinds = [{type(row[place]) for row in sample} - {type(None)} for place in range(5)]
         assert kinds == [{int}, {str}, {bool}, {datetime.date}, {decimal.Decimal}]
-        frame = found.to_pandas()
+        frame = sample.to_pandas()
         assert list(frame.columns) == list(estimator.columns)
         assert len(frame) == 50
 
@@ -118,16 +118,16 @@ class TestColumns:
         ],
     )
     def test_rows_match_the_clause(self, estimator: Estimator, where: str) -> None:
-        found = estimator.sample(200, where=where).to_arrow()
-        assert Source.open(found).counts([where]) == [200]
+        arrow = estimator.sample(200, where=where).to_arrow()
+        assert Source.open(arrow).counts([where]) == [200]
 
     def test_the_same_seed_the_same_rows(self, estimator: Estimator) -> None:
         assert estimator.sample(20).rows == estimator.sample(20).rows
         assert estimator.sample(20, seed=1).rows != estimator.sample(20, seed=2).rows
 
     def test_log_probabilities_are_those_of_the_rows(self, estimator: Estimator) -> None:
-        found = estimator.sample(30, where="age > 40")
-        np.testing.assert_allclose(found.log_probs, estimator.log_prob(found.to_arrow()), rtol=1e-4)
+        sample = estimator.sample(30, where="age > 40")
+        np.testing.assert_allclose(sample.log_probs, estimator.log_prob(sample.to_arrow()), rtol=1e-4)
 
     def test_few_rows_are_enumerated(self) -> None:
         """All four combinations are found, and nothing is left to chance but which is drawn how often."""
@@ -135,10 +135,10 @@ class TestColumns:
         model = fit(
             connect().sql(rows), epochs=40, network=Network(hidden=8, blocks=1), calibrate=False, evidence="none"
         )
-        found = model.sample(400)
-        assert found.enumerated
-        assert found.effective_size <= 4
-        shares = {pair: sum(row == pair for row in found) / 400 for pair in set(found.rows)}
+        sample = model.sample(400)
+        assert sample.enumerated
+        assert sample.effective_size <= 4
+        shares = {pair: sum(row == pair for row in sample) / 400 for pair in set(sample.rows)}
         assert shares[True, True] == pytest.approx(0.25, abs=0.05)
         assert shares[False, False] == pytest.approx(0.5, abs=0.05)
 
@@ -180,12 +180,12 @@ class TestColumns:
         assert frame["moment"].nunique() > 1500
 
     def test_files(self, estimator: Estimator, tmp_path: Path) -> None:
-        found = estimator.sample(15)
+        sample = estimator.sample(15)
         for name in ("rows.csv", "rows.parquet"):
-            found.write(tmp_path / name)
+            sample.write(tmp_path / name)
             assert Source.open(tmp_path / name).count() == 15
         with pytest.raises(DataError, match="the ending must be"):
-            found.write(tmp_path / "rows.doc")
+            sample.write(tmp_path / "rows.doc")
 
 
 def texts(table: Any) -> Any:

@@ -40,8 +40,8 @@ def writing(table: Path) -> Estimator:
 
 def in_table(table: Path, row: tuple[object, ...]) -> int:
     matches = "section IS NOT DISTINCT FROM ? AND size IS NOT DISTINCT FROM ? AND path IS NOT DISTINCT FROM ?"
-    found = duckdb.connect().execute(f"SELECT count(*) FROM '{table}' WHERE {matches}", list(row)).fetchall()
-    return int(found[0][0])
+    rows = duckdb.connect().execute(f"SELECT count(*) FROM '{table}' WHERE {matches}", list(row)).fetchall()
+    return int(rows[0][0])
 
 
 @pytest.mark.parametrize(
@@ -55,35 +55,35 @@ def in_table(table: Path, row: tuple[object, ...]) -> int:
 def test_evidence_rows_satisfy_the_condition_and_are_the_tables(plain: Estimator, table: Path, where: str) -> None:
     hits = plain.estimate(where).hits
     assert hits is not None
-    found = plain.sample(12, where=where, seed=3)
-    assert (len(found), found.stored, found.requested) == (min(12, hits), min(12, hits), 12)
-    assert found.names == ("section", "size", "path")
-    assert len(set(found.rows)) == len(found)
-    assert all(in_table(table, row) for row in found.rows)
+    sample = plain.sample(12, where=where, seed=3)
+    assert (len(sample), sample.stored, sample.requested) == (min(12, hits), min(12, hits), 12)
+    assert sample.names == ("section", "size", "path")
+    assert len(set(sample.rows)) == len(sample)
+    assert all(in_table(table, row) for row in sample.rows)
     connection = duckdb.connect()
-    connection.register("drawn", found.to_arrow())
-    assert connection.execute(f"SELECT count(*) FROM drawn WHERE {where}").fetchall() == [(len(found),)]
-    assert plain.sample(12, where=where, seed=3).rows == found.rows
-    assert plain.sample(12, where=where, seed=4).rows != found.rows
-    assert np.isfinite(found.log_probs).all()
+    connection.register("drawn", sample.to_arrow())
+    assert connection.execute(f"SELECT count(*) FROM drawn WHERE {where}").fetchall() == [(len(sample),)]
+    assert plain.sample(12, where=where, seed=3).rows == sample.rows
+    assert plain.sample(12, where=where, seed=4).rows != sample.rows
+    assert np.isfinite(sample.log_probs).all()
 
 
 def test_no_more_rows_than_hits_without_a_network(plain: Estimator) -> None:
     where = "path LIKE '%.html' AND size = 3 AND section = 'doc'"
     hits = plain.estimate(where).hits
-    found = plain.sample(500, where=where)
-    assert len(found) == found.stored == hits
+    sample = plain.sample(500, where=where)
+    assert len(sample) == sample.stored == hits
 
 
 def test_the_model_adds_what_is_missing(writing: Estimator) -> None:
     where = "path LIKE '/usr/a%'"
     hits = writing.estimate(where).hits
     assert hits
-    found = writing.sample(hits + 5, where=where, seed=1)
-    assert found.stored == hits
-    assert len(found) > hits
-    assert all(row[2].startswith("/usr/a") for row in found.rows)
-    assert len(found.log_probs) == len(found.cut) == len(found)
+    sample = writing.sample(hits + 5, where=where, seed=1)
+    assert sample.stored == hits
+    assert len(sample) > hits
+    assert all(row[2].startswith("/usr/a") for row in sample.rows)
+    assert len(sample.log_probs) == len(sample.cut) == len(sample)
 
 
 def test_no_stored_row_where_none_is_wanted(writing: Estimator) -> None:
@@ -92,6 +92,6 @@ def test_no_stored_row_where_none_is_wanted(writing: Estimator) -> None:
 
 
 def test_text_alone_has_no_probabilities(table: Path) -> None:
-    found = fit(str(table), columns="path", evidence=600, epochs=1).sample(3, where="path LIKE '%.html'")
-    assert (found.stored, found.names) == (3, ("path",))
-    assert np.isnan(found.log_probs).all()
+    sample = fit(str(table), columns="path", evidence=600, epochs=1).sample(3, where="path LIKE '%.html'")
+    assert (sample.stored, sample.names) == (3, ("path",))
+    assert np.isnan(sample.log_probs).all()

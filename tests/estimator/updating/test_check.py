@@ -21,14 +21,14 @@ from countless.estimator.updating.drift import text_drift
 
 @pytest.mark.parametrize("sample", [None, 500])
 def test_a_model_is_true_of_its_own_table(estimator: Estimator, people: Path, sample: int | None) -> None:
-    found = estimator.check(people, sample=sample)
-    assert found.ok
-    assert found.drifted == ()
-    assert max(drift.drift for drift in found.columns) == 0
-    assert found.pairs == ()
-    assert found.answers is not None
-    assert found.answers.coverage > 0.85
-    assert str(found) == "the model still matches the table"
+    check = estimator.check(people, sample=sample)
+    assert check.ok
+    assert check.drifted == ()
+    assert max(drift.drift for drift in check.columns) == 0
+    assert check.pairs == ()
+    assert check.answers is not None
+    assert check.answers.coverage > 0.85
+    assert str(check) == "the model still matches the table"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -38,14 +38,14 @@ def test_no_false_alarm_whatever_the_sample(estimator: Estimator, people: Path, 
 
 def test_a_shifted_column_is_named(estimator: Estimator, people: Path) -> None:
     moved = connect().sql(f"SELECT * REPLACE (CASE WHEN id % 3 = 0 THEN 'Rome' ELSE city END AS city) FROM '{people}'")
-    found = estimator.check(moved)
-    assert found.drifted == ("city",)
-    drift = next(drift for drift in found.columns if drift.column == "city")
+    check = estimator.check(moved)
+    assert check.drifted == ("city",)
+    drift = next(drift for drift in check.columns if drift.column == "city")
     assert drift.moved.what == "Rome"
     truth = moved.filter("city = 'Rome'").shape[0] / 3_000
     assert drift.moved.table == pytest.approx(truth)
-    assert "city has drifted" in str(found)
-    assert found.to_json()["drifted"] == ["city"]
+    assert "city has drifted" in str(check)
+    assert check.to_json()["drifted"] == ["city"]
 
 
 def test_new_values_and_new_nulls(estimator: Estimator, people: Path) -> None:
@@ -53,9 +53,9 @@ def test_new_values_and_new_nulls(estimator: Estimator, people: Path) -> None:
         f"SELECT * REPLACE (CASE WHEN id % 5 = 0 THEN 99 ELSE age END AS age, "
         f"CASE WHEN id % 4 > 0 THEN married END AS married) FROM '{people}'"
     )
-    found = estimator.check(moved, queries=0)
-    assert set(found.drifted) == {"age", "married"}
-    by_name = {drift.column: drift for drift in found.columns}
+    check = estimator.check(moved, queries=0)
+    assert set(check.drifted) == {"age", "married"}
+    by_name = {drift.column: drift for drift in check.columns}
     assert by_name["age"].new == pytest.approx(0.2)
     assert by_name["married"].new == pytest.approx(0.25)
     assert by_name["age"].moved.what == "values that the model does not hold"
@@ -68,21 +68,21 @@ def test_columns_that_no_longer_go_together(estimator: Estimator, people: Path) 
         f"(SELECT *, row_number() OVER () AS n FROM '{people}') AS one JOIN "
         f"(SELECT married, row_number() OVER (ORDER BY married, hash(id)) AS n FROM '{people}') AS two USING (n)"
     )
-    found = estimator.check(shuffled)
-    assert found.drifted == ()
-    assert found.pairs[0].columns == ("age", "married")
-    assert found.pairs[0].drift > 0.1
-    assert "age and married no longer go together" in str(found)
-    assert found.answers is not None
-    assert found.answers.coverage < 0.9
+    check = estimator.check(shuffled)
+    assert check.drifted == ()
+    assert check.pairs[0].columns == ("age", "married")
+    assert check.pairs[0].drift > 0.1
+    assert "age and married no longer go together" in str(check)
+    assert check.answers is not None
+    assert check.answers.coverage < 0.9
 
 
 def test_a_table_that_has_grown(estimator: Estimator, people: Path) -> None:
     twice = connect().sql(f"SELECT * FROM '{people}' UNION ALL SELECT * FROM '{people}'")
-    found = estimator.check(twice)
-    assert found.growth == 1.0
-    assert found.drifted == ()
-    assert found.reasons == ("6,000 rows instead of 3,000",)
+    check = estimator.check(twice)
+    assert check.growth == 1.0
+    assert check.drifted == ()
+    assert check.reasons == ("6,000 rows instead of 3,000",)
 
 
 def test_a_table_that_cannot_be_compared(estimator: Estimator, people: Path) -> None:
@@ -99,8 +99,8 @@ def test_text_is_judged_by_its_pieces() -> None:
     def texts(count: int, first: str) -> list[str | None]:
         return [first + "".join(rng.choice(["a", "b"], size=3)) for _ in range(count)]
 
-    read = Characters.of_texts(texts(1_000, "ab"))
-    summary = count_substrings(StringScans(lambda: iter([read]), 1_000), column)
+    characters = Characters.of_texts(texts(1_000, "ab"))
+    summary = count_substrings(StringScans(lambda: iter([characters]), 1_000), column)
     same = text_drift(column, summary, 1_000, texts(800, "ab"))
     assert same.drift == 0
     moved = text_drift(column, summary, 1_000, texts(800, "aa"))
@@ -149,8 +149,8 @@ class TestEvidence:
         rows = evidence_of(fitted.schema, fitted._sections)
         assert rows is not None
         every, texts = _recoded(Source.open(moved), fitted.schema)
-        found = {drift.column: drift.drift for drift in _beside_evidence(fitted.schema, rows, every, texts)}
-        assert found.pop(name) > 0.1
-        assert set(found.values()) == {0.0}
+        drifts = {drift.column: drift.drift for drift in _beside_evidence(fitted.schema, rows, every, texts)}
+        assert drifts.pop(name) > 0.1
+        assert set(drifts.values()) == {0.0}
         check = fitted.check(moved, queries=0)
         assert name in check.drifted

@@ -61,8 +61,8 @@ def test_it_goes_on_where_the_fit_ended(begun: tuple[Estimator, Path], checkpoin
     assert entry["options"]["learning_rate"] == fitted["options"]["learning_rate"] / 2
     where = "age > 40 AND city = 'Oslo'"
     assert trained.estimate(where).rows == estimator.estimate(where).rows  # counted exactly
-    asked = [query.where for query in trained.calibration.queries]
-    assert asked
+    clauses = [query.where for query in trained.calibration.queries]
+    assert clauses
     # The checkpoint is that of the new model: another run goes on from it.
     again = trained.train(people, epochs=1, checkpoint=checkpoint, listener=notices)
     assert notices.told == []
@@ -81,13 +81,13 @@ def test_without_a_checkpoint_it_starts_from_the_stored_weights(
     begun: tuple[Estimator, Path], checkpoint: Path, people: Path, tmp_path: Path
 ) -> None:
     loaded = load(begun[0].save(tmp_path / "m.countless"))
-    for place, told in (
+    for place, message in (
         (None, "no checkpoint of its training was given"),
         (tmp_path / "nothing", f"there is no {tmp_path / 'nothing'}"),
     ):
         notices = Notices()
         trained = loaded.train(people, epochs=1, checkpoint=place, listener=notices)
-        assert notices.told == [f"{told}: training starts from the weights as the model stores them"]
+        assert notices.told == [f"{message}: training starts from the weights as the model stores them"]
         assert trained.report["train_bits"] < loaded.report["train_bits"]
     assert (tmp_path / "nothing").exists()  # for the next time
     other = fit(people, exclude="id", epochs=1, seed=5, **SMALL)

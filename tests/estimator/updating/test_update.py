@@ -79,12 +79,14 @@ def test_the_error_bars_know_the_new_rows(
     estimator: Estimator, updated: Estimator, people: Path, newcomers: Path
 ) -> None:
     queries = updated.calibration.queries
-    asked = [query.where for query in estimator.calibration.queries]
-    assert {query.where for query in queries} <= set(asked)
+    clauses = [query.where for query in estimator.calibration.queries]
+    assert {query.where for query in queries} <= set(clauses)
     some = queries[:40]
     assert [query.rows for query in some] == counts(people, newcomers, tuple(query.where for query in some))
-    told = updated.estimate_many([query.where for query in some])
-    assert [answer.rows for answer in told] == pytest.approx([query.estimate for query in some], rel=1e-4, abs=1e-4)
+    estimates = updated.estimate_many([query.where for query in some])
+    assert [answer.rows for answer in estimates] == pytest.approx(
+        [query.estimate for query in some], rel=1e-4, abs=1e-4
+    )
 
 
 def test_new_rows_are_learned_and_old_ones_not_forgotten(updated: Estimator) -> None:
@@ -178,8 +180,8 @@ def test_several_text_columns_are_updated_together(tmp_path: Path) -> None:
     before = fit(rows, text=("t", "u"), epochs=1, text_network=network, calibrate=False, evidence="none")
     updated = load(before.update(rows, epochs=1).save(tmp_path / "t.countless"))
     assert updated.estimate("t LIKE '%dove%'").rows == updated.estimate("u LIKE '%slo%'").rows == 200
-    told = updated.report["updates"][0]["text"]
-    assert told["columns"] == ["t", "u"]
+    text = updated.report["updates"][0]["text"]
+    assert text["columns"] == ["t", "u"]
     weights = [each._sections.networks["text"].weights.stored for each in (before, updated)]
     stored = [{name: array.dtype for name, array in each.items()} for each in weights]
     assert stored[0] == stored[1]
@@ -253,16 +255,16 @@ def test_an_old_value_keeps_its_embedding(news: list[bool], null: bool, kind: st
     arrays = ResMADE(ModelSpec(growth.old.sizes, 4, 0, 3)).arrays()
     arrays["bias"] = np.random.default_rng(0).normal(size=len(arrays["bias"])).astype(np.float32)
     counted = (np.arange(after.size), np.array([3, 4]))
-    found = inherited(arrays, heritages(growth, None), position_counts(growth.schema.coded, counted))
-    assert found["embedding"].shape == (after.size + 1 + 3, 3)
+    weights = inherited(arrays, heritages(growth, None), position_counts(growth.schema.coded, counted))
+    assert weights["embedding"].shape == (after.size + 1 + 3, 3)
     for code, old in enumerate(origin):
         if old != NEW:
-            assert np.allclose(found["embedding"][code], arrays["embedding"][old])
-            assert found["bias"][code] == pytest.approx(arrays["bias"][old], abs=1e-6)
+            assert np.allclose(weights["embedding"][code], arrays["embedding"][old])
+            assert weights["bias"][code] == pytest.approx(arrays["bias"][old], abs=1e-6)
     assert np.allclose(
-        found["embedding"][after.size :], arrays["embedding"][before.size :]
+        weights["embedding"][after.size :], arrays["embedding"][before.size :]
     )  # MASK, and the other column
-    assert np.isfinite(found["bias"]).all()
+    assert np.isfinite(weights["bias"]).all()
 
 
 @settings(deadline=None, max_examples=30)
@@ -284,8 +286,8 @@ def test_digits_inherit_from_the_digits_that_had_their_rows(size: int, appended:
 def test_old_and_new_rows_are_mixed_in_their_shares(drawn: int, new: int, old_rows: int, most: int) -> None:
     old = Old(np.zeros((drawn, 1), dtype=np.int64), ())
     fresh = Old(np.ones((new, 1), dtype=np.int64), ())
-    found = mixed(old, fresh, old_rows, most, np.random.default_rng(0)).symbols[:, 0]
+    symbols = mixed(old, fresh, old_rows, most, np.random.default_rng(0)).symbols[:, 0]
     size = min(most, old_rows + new)
-    assert len(found) == size
-    assert abs(found.sum() - size * new / (old_rows + new)) <= 1
-    assert np.all(np.diff(found) >= 0)  # new rows come last
+    assert len(symbols) == size
+    assert abs(symbols.sum() - size * new / (old_rows + new)) <= 1
+    assert np.all(np.diff(symbols) >= 0)  # new rows come last

@@ -114,15 +114,15 @@ def extended(loaded: LoadedTable) -> Iterator[PostgresExtended]:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The directories that servers are given from now on."""
-    found: list[Path] = []
+    folders: list[Path] = []
     make = tempfile.mkdtemp
 
     def remember(*args: Any, **options: Any) -> str:
-        found.append(Path(make(*args, **options)))
-        return str(found[-1])
+        folders.append(Path(make(*args, **options)))
+        return str(folders[-1])
 
     monkeypatch.setattr("countless.evaluation.baselines.postgres.server.tempfile.mkdtemp", remember)
-    return found
+    return folders
 
 
 class TestPlanner:

@@ -90,13 +90,18 @@ class TestCompare:
         half = Half()
         monkeypatch.setitem(BASELINES, "half", lambda material: half)
         queries = [Query("age > 40", 1500), Query("city = 'Oslo'", 3), Query("TRUE", 3000)]
-        (found,) = compare(check(["half"]), material, queries)
-        assert (found.asked, found.answered, found.problem, found.bytes) == (3, 2, "knows no cities", 1)
-        assert found.evaluation is not None
-        assert found.evaluation.q_errors == [1, 2]
+        (comparison,) = compare(check(["half"]), material, queries)
+        assert (comparison.asked, comparison.answered, comparison.problem, comparison.bytes) == (
+            3,
+            2,
+            "knows no cities",
+            1,
+        )
+        assert comparison.evaluation is not None
+        assert comparison.evaluation.q_errors == [1, 2]
         assert half.closed
-        (found,) = compare(["half"], material, queries * SLOW_QUERIES)
-        assert found.asked == SLOW_QUERIES
+        (comparison,) = compare(["half"], material, queries * SLOW_QUERIES)
+        assert comparison.asked == SLOW_QUERIES
 
     def test_one_that_cannot_be_had_is_a_problem_and_no_error(
         self, material: Material, monkeypatch: pytest.MonkeyPatch
@@ -106,15 +111,15 @@ class TestCompare:
 
         monkeypatch.setitem(BASELINES, "none", none)
         missing, scan = compare(["none", "scan"], material, [Query("TRUE", 3000)])
-        facts = missing.to_json()
-        assert (facts["method"], facts["problem"], facts["answered"]) == ("none", "no server: install one", 0)
-        assert (facts["q_error"], facts["bytes"]) == (None, None)
+        data = missing.to_json()
+        assert (data["method"], data["problem"], data["answered"]) == ("none", "no server: install one", 0)
+        assert (data["q_error"], data["bytes"]) == (None, None)
         assert scan.to_json()["q_error"]["max"] == 1
-        assert set(facts) == set(scan.to_json())
+        assert set(data) == set(scan.to_json())
 
     def test_a_table_of_text_only(self, material: Material) -> None:
         schema = replace(material.schema, columns=())
         assert isinstance(schema, Schema)
-        (found,) = compare(["independence"], Material(material.table, schema), [Query("TRUE", 3000)])
-        assert found.problem is not None
-        assert "is not for text columns" in found.problem
+        (comparison,) = compare(["independence"], Material(material.table, schema), [Query("TRUE", 3000)])
+        assert comparison.problem is not None
+        assert "is not for text columns" in comparison.problem

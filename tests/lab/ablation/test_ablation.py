@@ -28,14 +28,14 @@ def test_two_ideas_on_a_table(people: Path, tmp_path: Path, run: Run) -> None:
     command += ["--queries", "20", "-o", str(tmp_path / "out"), "--json"]
     done = run(*command)
     assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert [one["idea"] for one in found["trials"]] == ["paper", "units-256"]
-    assert all(one["q_error"]["max"] >= 1 and one["epochs"] > 0 for one in found["trials"])
-    assert str(people) not in json.dumps(found)
+    record = json.loads(done.out)
+    assert [one["idea"] for one in record["trials"]] == ["paper", "units-256"]
+    assert all(one["q_error"]["max"] >= 1 and one["epochs"] > 0 for one in record["trials"])
+    assert str(people) not in json.dumps(record)
     assert "| units-256 |" in (tmp_path / "out" / "ablation.md").read_text()
     again = run(*command)
     assert "3 of 3 cells done by an earlier run" in again.err
-    assert json.loads(again.out)["trials"] == found["trials"]
+    assert json.loads(again.out)["trials"] == record["trials"]
 
 
 def test_an_unknown_idea(people: Path, run: Run) -> None:
@@ -47,8 +47,8 @@ def test_an_unknown_idea(people: Path, run: Run) -> None:
 def test_ranks_of_two_lengths() -> None:
     short = [trial(idea, 10, spread) for idea, spread in (("a", 0.1), ("b", 0.2), ("c", 0.3))]
     alike = [trial(idea, 60, spread) for idea, spread in (("a", 0.05), ("b", 0.1), ("c", 0.2))]
-    (found,) = agreement([*short, *alike])
-    assert (found["short"], found["long"], found["spearman"]) == (10, 60, pytest.approx(1))
+    (comparison,) = agreement([*short, *alike])
+    assert (comparison["short"], comparison["long"], comparison["spearman"]) == (10, 60, pytest.approx(1))
     reverse = [trial(idea, 60, spread) for idea, spread in (("a", 0.2), ("b", 0.1), ("c", 0.05))]
     assert agreement([*short, *reverse])[0]["spearman"] == pytest.approx(-1)
     assert agreement([*short, *alike[:2]]) == []

@@ -28,15 +28,15 @@ SMOKE = SCALES["smoke"]
 @pytest.fixture
 def swept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A sweep that costs nothing; the list tells which cells were asked for."""
-    asked: list[str] = []
+    tables: list[str] = []
 
     def pretend(cells: Sequence[Cell], folder: Path, *_: Any) -> SweepOutcome:
-        asked.extend(cell.name for cell in cells)
+        tables.extend(cell.name for cell in cells)
         return SweepOutcome(len(cells), {}, ())
 
     monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", pretend)
     monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: Pretended())
-    return asked
+    return tables
 
 
 @pytest.fixture
@@ -101,19 +101,19 @@ class TestExhibits:
         options = ("--exclude", "fnlwgt", "--scale", "smoke", "--orders", "1", "-o", tmp_path / "out")
         assert run("paper", "likelihoods", "adult", *options).code == 0
         assert not any("order1" in name for name in swept)
-        (facts,) = json.loads((tmp_path / "out" / "likelihoods.json").read_text())["facts"]
-        assert facts["settings"]["orders"] == 1
-        assert facts["command"].endswith("--scale smoke --orders 1 -o DIR")
+        (record,) = json.loads((tmp_path / "out" / "likelihoods.json").read_text())["facts"]
+        assert record["settings"]["orders"] == 1
+        assert record["command"].endswith("--scale smoke --orders 1 -o DIR")
 
     def test_all_gives_each_table_what_fits(self, run: Run, swept: list[str], tmp_path: Path) -> None:
         done = run("paper", "all", "adult", "npm_urls", "--scale", "smoke", "-o", tmp_path / "out", "--json")
         assert done.code == 0, done.err
-        found = json.loads(done.out)
-        tables = {name: [one["data"]["name"] for one in facts] for name, facts in found["exhibits"].items()}
+        output = json.loads(done.out)
+        tables = {name: [one["data"]["name"] for one in facts] for name, facts in output["exhibits"].items()}
         assert tables.pop("text") == tables.pop("text-completion") == ["npm_urls"]
         assert set(tables) == {"summary", "main", "additions", "likelihoods", "sizes", "maskings", "completion"}
         assert all(names == ["adult"] for names in tables.values())
-        assert found["failed"] == {}
+        assert output["failed"] == {}
         page = run("paper", "report", tmp_path / "out")
         assert page.code == 0, page.err
         assert "npm_urls" in (tmp_path / "out" / "report.html").read_text()

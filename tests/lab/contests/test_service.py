@@ -20,16 +20,16 @@ def test_it_asks_and_compares(run: Run, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "serve.json"
     done = run("bench", "serve", model, "--clients", 8, "--seconds", "0.5", "--clauses", 50, "-o", out, "--json")
     assert done.code == 0, done.err
-    facts = json.loads(done.out.splitlines()[-1])
-    assert facts == json.loads(out.read_text(encoding="utf-8"))
-    assert facts["requests"] > 8
-    assert (facts["cards"], facts["refreshes"]) == (5, 50)
-    assert 0 < facts["cards_ms_p50"] <= facts["cards_ms_p99"]
-    assert (facts["wrong"], facts["refused"], facts["lost"], facts["exit_code"]) == (0, 0, 0, 0)
-    assert facts["kept"] > 0
-    assert "computed_ms_p50" in facts
-    assert facts["ms_p50"] <= facts["ms_p99"]
-    assert facts["memory_mb_start"] > 1
+    record = json.loads(done.out.splitlines()[-1])
+    assert record == json.loads(out.read_text(encoding="utf-8"))
+    assert record["requests"] > 8
+    assert (record["cards"], record["refreshes"]) == (5, 50)
+    assert 0 < record["cards_ms_p50"] <= record["cards_ms_p99"]
+    assert (record["wrong"], record["refused"], record["lost"], record["exit_code"]) == (0, 0, 0, 0)
+    assert record["kept"] > 0
+    assert "computed_ms_p50" in record
+    assert record["ms_p50"] <= record["ms_p99"]
+    assert record["memory_mb_start"] > 1
 
 
 def test_a_service_that_does_not_start(run: Run, tmp_path: Path) -> None:

@@ -28,20 +28,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_all_of_it_is_measured(files: tuple[Path, Path]) -> None:
-    facts = contest(str(files[0]), files[1], FEW, ContestListener())
-    assert facts["contains"][OFF]["queries"] == 6
-    assert facts["contains"]["skipping-20"]["queries"] == 3
-    assert facts["contains"]["duckdb"]["q_max"] == 1.0
-    assert set(facts["mix"][ON]) == set(KINDS)
-    assert all(found["queries"] == 2 for found in facts["mix"][OFF].values())
-    assert facts["per_sample"]["ratio"] > 0
-    assert facts["anchored_ms"]["p50"] > 0
-    assert json.loads(json.dumps(facts)) == facts
+    results = contest(str(files[0]), files[1], FEW, ContestListener())
+    assert results["contains"][OFF]["queries"] == 6
+    assert results["contains"]["skipping-20"]["queries"] == 3
+    assert results["contains"]["duckdb"]["q_max"] == 1.0
+    assert set(results["mix"][ON]) == set(KINDS)
+    assert all(found["queries"] == 2 for found in results["mix"][OFF].values())
+    assert results["per_sample"]["ratio"] > 0
+    assert results["anchored_ms"]["p50"] > 0
+    assert json.loads(json.dumps(results)) == results
 
 
 def test_a_sample_without_a_cache_is_the_same_kind_of_work() -> None:
-    found = per_sample(random_estimator(URL)._runtimes.texts[0], 0, samples=8, fewer=4)
-    assert found["ratio"] == pytest.approx(found["naive_without_cache_ms"] / found["naive_ms"])
+    times = per_sample(random_estimator(URL)._runtimes.texts[0], 0, samples=8, fewer=4)
+    assert times["ratio"] == pytest.approx(times["naive_without_cache_ms"] / times["naive_ms"])
 
 
 def test_a_model_without_text(model: Path) -> None:

@@ -35,13 +35,15 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_both_are_asked_the_same(small: Path) -> None:
     said: list[str] = []
-    facts = contest(str(small), WorkloadContestOptions(epochs=1, templates=2, queries=5, asked=8, seeds=2), said.append)
-    assert set(facts["table"]) == {ASKED, RANDOM}
-    assert all(set(models) == {PLAIN, WORKLOAD} for models in facts["table"].values())
-    assert all(errors["p50"] >= 1 for models in facts["table"].values() for errors in models.values())
-    assert len(facts["seeds"]) == 2 * 2 * 2
+    results = contest(
+        str(small), WorkloadContestOptions(epochs=1, templates=2, queries=5, asked=8, seeds=2), said.append
+    )
+    assert set(results["table"]) == {ASKED, RANDOM}
+    assert all(set(models) == {PLAIN, WORKLOAD} for models in results["table"].values())
+    assert all(errors["p50"] >= 1 for models in results["table"].values() for errors in models.values())
+    assert len(results["seeds"]) == 2 * 2 * 2
     assert len(said) == 4
-    assert json.loads(json.dumps(facts))["table"] == facts["table"]
+    assert json.loads(json.dumps(results))["table"] == results["table"]
 
 
 def test_templates_are_sets_of_columns(people: Path) -> None:

@@ -13,11 +13,11 @@ from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
 
 
 def test_every_question_is_counted_once(estimator: Estimator, people: Path) -> None:
-    found = honesty.measure_honesty(estimator, people, 60)
-    assert set(found.asked.values()) == {3}
-    assert len(found.asked) > 5
-    assert all(found.outside[kind] + found.refused[kind] <= count for kind, count in found.asked.items())
-    assert len(found.misses) <= sum(found.outside.values())
+    measured = honesty.measure_honesty(estimator, people, 60)
+    assert set(measured.asked.values()) == {3}
+    assert len(measured.asked) > 5
+    assert all(measured.outside[kind] + measured.refused[kind] <= count for kind, count in measured.asked.items())
+    assert len(measured.misses) <= sum(measured.outside.values())
 
 
 def test_misses_are_listed(run: Run, model: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
@@ -30,6 +30,6 @@ def test_misses_are_listed(run: Run, model: Path, people: Path, monkeypatch: pyt
 
 def test_json(run: Run, model: Path, people: Path) -> None:  # noqa: F811
     done = run("bench", "honesty", people, model, "--questions", "30", "--json")
-    found = json.loads(done.out)
-    assert set(found) == {"asked", "outside", "refused", "misses"}
-    assert set(found["asked"].values()) == {2}
+    record = json.loads(done.out)
+    assert set(record) == {"asked", "outside", "refused", "misses"}
+    assert set(record["asked"].values()) == {2}

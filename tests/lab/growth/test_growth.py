@@ -56,8 +56,8 @@ def pretended(job: Job) -> dict[str, Any]:
     if not isinstance(job, ServedPoint):
         return {}
     latency = {"p50": 1.0 + job.point.filters / 100, "p90": 2.0, "p99": 3.0}
-    facts = {"latency_ms": latency, "loop_per_second": 500.0, "peak_bytes": 10**8, "torch_imported": False}
-    return facts if job.point.batch is None else {**facts, "many_per_second": 1_500.0}
+    serving = {"latency_ms": latency, "loop_per_second": 500.0, "peak_bytes": 10**8, "torch_imported": False}
+    return serving if job.point.batch is None else {**serving, "many_per_second": 1_500.0}
 
 
 class TestDimensions:
@@ -101,11 +101,11 @@ class TestJobs:
 class TestReport:
     def test_the_report_has_ratios_and_can_be_drawn(self, tmp_path: Path) -> None:
         assert draw(report(TINY.points(), ResultStore(tmp_path), "")).startswith(b"\x89PNG")
-        found = report(TINY.points(), measured(tmp_path, TINY.points()), "countless bench growth")
-        assert found["ratios"]["throughput, estimate_many(4) over the loop"] == 3.0
-        assert found["ratios"]["latency p50, filters 2 over 1"] > 1.0
-        assert str(tmp_path) not in json.dumps(found)
-        picture = draw(found)
+        measured_report = report(TINY.points(), measured(tmp_path, TINY.points()), "countless bench growth")
+        assert measured_report["ratios"]["throughput, estimate_many(4) over the loop"] == 3.0
+        assert measured_report["ratios"]["latency p50, filters 2 over 1"] > 1.0
+        assert str(tmp_path) not in json.dumps(measured_report)
+        picture = draw(measured_report)
         assert picture.startswith(b"\x89PNG")
         assert len(picture) < 300_000
 
@@ -127,11 +127,11 @@ class TestCommand:
         arguments = ("bench", "growth", "-o", tmp_path / "out", *OPTIONS, "--only", "batch")
         done = run(*arguments, "--json")
         assert done.code == 0, done.err
-        found = json.loads(done.out.splitlines()[-1])
-        assert found == json.loads((tmp_path / "out" / "growth.json").read_text())
+        record = json.loads(done.out.splitlines()[-1])
+        assert record == json.loads((tmp_path / "out" / "growth.json").read_text())
         assert (tmp_path / "out" / "growth.png").read_bytes().startswith(b"\x89PNG")
-        assert [(point["dimension"], point["value"]) for point in found["points"]] == [("batch", 1), ("batch", 4)]
-        for point in found["points"]:
+        assert [(point["dimension"], point["value"]) for point in record["points"]] == [("batch", 1), ("batch", 4)]
+        for point in record["points"]:
             serving, fit = point["serving"], point["fit"]
             assert 0 < serving["latency_ms"]["p50"] <= serving["latency_ms"]["p99"]
             assert serving["many_per_second"] > 0
@@ -140,7 +140,7 @@ class TestCommand:
             assert fit["rows_per_second"] > 0
             assert fit["columns"] == 3
             assert {"training", "encoding rows", "calibrating"} <= set(fit["stages"])
-        assert "--only batch" in found["command"]
+        assert "--only batch" in record["command"]
         again = run(*arguments)
         assert again.code == 0
         assert "6 of 6 cells done by an earlier run" in again.err

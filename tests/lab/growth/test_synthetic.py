@@ -70,14 +70,14 @@ class TestClauses:
             assert len(names) == len(set(names)) == filters
 
     def test_ranges_are_for_columns_of_many_values(self) -> None:
-        found = [part.split() for clause in random_clauses(TABLE, 60, 3) for part in clause.split(" AND ")]
-        assert {operator for name, operator, _ in found if name in ("c0", "c3")} == {"="}
-        assert {operator for name, operator, _ in found if name == "c2"} == {"=", "<=", ">="}
+        filters = [part.split() for clause in random_clauses(TABLE, 60, 3) for part in clause.split(" AND ")]
+        assert {operator for name, operator, _ in filters if name in ("c0", "c3")} == {"="}
+        assert {operator for name, operator, _ in filters if name == "c2"} == {"=", "<=", ">="}
 
     def test_some_columns_are_part_of_all(self) -> None:
         assert all("c2 " in clause for clause in random_clauses(TABLE, 30, 2, always=(2,)))
 
     def test_they_match_rows_and_are_the_same_again(self, tmp_path: Path) -> None:
-        asked = random_clauses(TABLE, 20, 4)
-        assert asked == random_clauses(TABLE, 20, 4)
-        assert min(Source.open(TABLE.write(tmp_path)).counts(asked)) >= 1
+        clauses = random_clauses(TABLE, 20, 4)
+        assert clauses == random_clauses(TABLE, 20, 4)
+        assert min(Source.open(TABLE.write(tmp_path)).counts(clauses)) >= 1

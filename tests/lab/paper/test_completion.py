@@ -18,9 +18,9 @@ SPEC = TextSpec(characters=2, length=5, width=8, blocks=1, heads=2, inner=8, gra
 
 
 def joint() -> FloatArray:
-    found: FloatArray = np.random.default_rng(0).gamma(0.5, size=SIZES) + 1e-3
-    found /= found.sum()
-    return found
+    masses: FloatArray = np.random.default_rng(0).gamma(0.5, size=SIZES) + 1e-3
+    masses /= masses.sum()
+    return masses
 
 
 def truth(hole: ColumnHole) -> FloatArray:

@@ -36,9 +36,9 @@ class TestPublished:
         ],
     )
     def test_spots(self, wanted: tuple[Any, ...], value: float, deviation: float, source: str) -> None:
-        found = published(*wanted)
-        assert found is not None
-        assert (found.value, found.deviation, found.source, found.comparable) == (value, deviation, source, True)
+        figure = published(*wanted)
+        assert figure is not None
+        assert (figure.value, figure.deviation, figure.source, figure.comparable) == (value, deviation, source, True)
 
     def test_all_are_there_and_one_is_a_misprint(self) -> None:
         every = table_figures()
@@ -90,9 +90,9 @@ def main_facts(one: Study, **errors: float) -> Facts:
             given[contest[names[name]].name] = answers(
                 1.0, 1.0, 1.0, error, ms=1.0 if quick else 20.0, forward_rows=90 if quick else 100
             )
-    found = EXHIBITS["main"].gather(one, Given(given))
-    assert found is not None
-    return found
+    gathered = EXHIBITS["main"].gather(one, Given(given))
+    assert gathered is not None
+    return gathered
 
 
 class TestFindings:
@@ -118,15 +118,15 @@ class TestFindings:
         assert verdict(part, self.partial) == UNKNOWN
 
     def test_the_figures_have_the_ratio(self) -> None:
-        found = finding("At few samples").verdicts({"main": [self.like_the_paper]})[0]
-        assert found.figures == "max at 100 samples: progressive 2,000, skipping 90.0, 22.2x"
+        verdict = finding("At few samples").verdicts({"main": [self.like_the_paper]})[0]
+        assert verdict.figures == "max at 100 samples: progressive 2,000, skipping 90.0, 22.2x"
 
     def test_medians(self) -> None:
         assert verdict("The median error", self.like_the_paper) == HOLDS
         given = {cell.name: answers(5.0) for s in (100, 10_000) for cell in self.one.contest(s, 0).values()}
-        found = EXHIBITS["main"].gather(self.one, Given(given))
-        assert found is not None
-        assert verdict("The median error", found) == FAILS
+        gathered = EXHIBITS["main"].gather(self.one, Given(given))
+        assert gathered is not None
+        assert verdict("The median error", gathered) == FAILS
         assert verdict("The median error", self.partial) == UNKNOWN
 
     def test_time(self) -> None:
@@ -152,9 +152,9 @@ class TestFindings:
             {"method": method, "passes": passes, "bound": bound}
             for method, (passes, bound) in (("progressive", progressive), ("skipping", skipping))
         ]
-        found = finding("fewer forward passes").verdicts({"summary": [{"data": {"name": "t"}, "results": results}]})
-        assert found[0].verdict == expected
-        assert words in found[0].figures
+        verdicts = finding("fewer forward passes").verdicts({"summary": [{"data": {"name": "t"}, "results": results}]})
+        assert verdicts[0].verdict == expected
+        assert words in verdicts[0].figures
 
     def test_likelihoods(self) -> None:
         names = ["baseline", "masking", "multi-order(5)", "multi-order(10)", "multi-order(15)"]
@@ -184,8 +184,8 @@ class TestFindings:
                 {"masking": scheme, "method": "skipping", "max": error}
                 for scheme, error in (("uniform", uniform), ("0.5", 3.0))
             ]
-            found = {"data": {"name": "t"}, "missing": [], "results": rows}
-            assert verdict("Drawing the masking probability", found) == expected
+            record = {"data": {"name": "t"}, "missing": [], "results": rows}
+            assert verdict("Drawing the masking probability", record) == expected
 
     def test_text(self) -> None:
         def errors(median: float, tail: float) -> Facts:
@@ -196,11 +196,11 @@ class TestFindings:
             {"method": "progressive", **errors(1.6, 1_700)},
             {"method": "skipping", **errors(1.4, 90)},
         ]
-        found = {"data": {"name": "t"}, "results": [*rows, {"method": "particles", **errors(1.1, 50)}]}
-        assert verdict("On text, skipping's", found) == HOLDS
-        assert verdict("On text, naive", found) == HOLDS
-        assert verdict("On text, particles", found) == HOLDS
-        worse = {**found, "results": [*rows[:2], {"method": "skipping", **errors(1.1, 900)}]}
+        record = {"data": {"name": "t"}, "results": [*rows, {"method": "particles", **errors(1.1, 50)}]}
+        assert verdict("On text, skipping's", record) == HOLDS
+        assert verdict("On text, naive", record) == HOLDS
+        assert verdict("On text, particles", record) == HOLDS
+        worse = {**record, "results": [*rows[:2], {"method": "skipping", **errors(1.1, 900)}]}
         assert verdict("On text, skipping's", worse) == FAILS
         assert verdict("On text, naive", worse) == FAILS
         assert verdict("On text, particles", worse) == UNKNOWN
@@ -224,11 +224,11 @@ class TestBesideThePaper:
 
     def test_the_misprint_is_marked(self) -> None:
         one = study(orders=1, samples=(10_000,))
-        found = EXHIBITS["main"].gather(
+        gathered = EXHIBITS["main"].gather(
             one, Given({cell.name: answers(2.0) for cell in one.contest(10_000, 0).values()})
         )
-        assert found is not None
-        table, *_ = beside_the_paper("main", [found])
+        assert gathered is not None
+        table, *_ = beside_the_paper("main", [gathered])
         misprint = [row for row in table.rows if row[:3] == ("10,000", "P50", "Census (the paper)")]
         assert misprint[0][4] == "6.31 ± 1.60 *"
 
@@ -316,10 +316,10 @@ class TestReport:
         assert "not measured" in text
 
     def test_names_are_escaped(self) -> None:
-        found = facts("likelihoods", CENSUS)
-        found[0]["data"]["name"] = '<script>alert("x")</script>'
-        found[0]["command"] = "countless paper <b> & 'all'"
-        text = page({"likelihoods": found})
+        records = facts("likelihoods", CENSUS)
+        records[0]["data"]["name"] = '<script>alert("x")</script>'
+        records[0]["command"] = "countless paper <b> & 'all'"
+        text = page({"likelihoods": records})
         assert "<script" not in text
         assert "&lt;script&gt;" in text
         assert "countless paper &lt;b&gt; &amp; &#x27;all&#x27;" in text

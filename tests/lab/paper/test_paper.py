@@ -40,28 +40,28 @@ def gathered(name: str, one: Study, found: dict[str, dict[str, Any]]) -> Facts:
 
 
 def record(one: Facts, **keys: Any) -> Facts:
-    found = find(one, **keys)
-    assert found is not None
-    return found
+    result = find(one, **keys)
+    assert result is not None
+    return result
 
 
 class TestEvery:
     @pytest.mark.parametrize("name", EXHIBITS)
     def test_complete(self, name: str) -> None:
         exhibit = EXHIBITS[name]
-        found = facts(name, *tables(name))
-        assert [one["data"]["name"] for one in found] == [table.name for table in tables(name)]
-        assert all(one["missing"] == [] for one in found)
-        json.dumps(found, allow_nan=False)
-        text = exhibit.markdown(found)
+        records = facts(name, *tables(name))
+        assert [one["data"]["name"] for one in records] == [table.name for table in tables(name)]
+        assert all(one["missing"] == [] for one in records)
+        json.dumps(records, allow_nan=False)
+        text = exhibit.markdown(records)
         assert text.startswith("# ")
         assert "**" in text
         assert "articles" in text.lower() or "particles" in text.lower()
         assert all(len(line.split("|")) > 3 for line in text.splitlines() if line.startswith("|"))
-        drawn = pictures(lambda figure: exhibit.draw(found, figure))
+        drawn = pictures(lambda figure: exhibit.draw(records, figure))
         assert drawn["png"].startswith(b"\x89PNG")
         assert b"<svg" in drawn["svg"]
-        assert drawn == pictures(lambda figure: exhibit.draw(found, figure))
+        assert drawn == pictures(lambda figure: exhibit.draw(records, figure))
         assert b"<dc:date>" not in drawn["svg"]
 
     @pytest.mark.parametrize("name", EXHIBITS)
@@ -83,12 +83,12 @@ class TestEvery:
                 return cell.method == "skipping"
             return isinstance(cell, TrainedModel) and cell.recipe.order in (0, None) and cell.recipe.orders == 1
 
-        found = facts(name, *tables(name), known=known)
-        assert found
-        assert all(one["missing"] for one in found)
-        assert "columns" not in found[0]["data"]
-        assert "not measured yet" in exhibit.markdown(found)
-        pictures(lambda figure: exhibit.draw(found, figure))
+        records = facts(name, *tables(name), known=known)
+        assert records
+        assert all(one["missing"] for one in records)
+        assert "columns" not in records[0]["data"]
+        assert "not measured yet" in exhibit.markdown(records)
+        pictures(lambda figure: exhibit.draw(records, figure))
 
     def test_cells_are_what_gather_reads(self) -> None:
         for name, exhibit in EXHIBITS.items():
@@ -107,9 +107,9 @@ class TestPlugins:
     @pytest.mark.parametrize("name", ["summary", "main", "sizes", "maskings"])
     def test_a_new_method_stands_beside_the_others(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(METHODS, "stratified", METHODS["skipping"])
-        found = facts(name, CENSUS)
-        assert "Stratified" in EXHIBITS[name].markdown(found)
-        assert pictures(lambda figure: EXHIBITS[name].draw(found, figure))
+        records = facts(name, CENSUS)
+        assert "Stratified" in EXHIBITS[name].markdown(records)
+        assert pictures(lambda figure: EXHIBITS[name].draw(records, figure))
 
     def test_another_kind_of_model_has_rows_of_its_own(self) -> None:
         exhibit = EXHIBITS["likelihoods"]
@@ -142,19 +142,19 @@ class TestMain:
         assert skipping["orders"] == [0, 1]
 
     def test_large_budgets_have_one_order_and_no_deviation(self) -> None:
-        found = self.found()
-        one = record(found, samples=10_000, method="skipping")
+        results = self.found()
+        one = record(results, samples=10_000, method="skipping")
         assert one["max"] == {"mean": 5.0, "deviation": None, "values": [5.0]}
-        text = EXHIBITS["main"].markdown([found])
+        text = EXHIBITS["main"].markdown([results])
         assert "| 100 | Max | census_income | 200 ± 141 | **20.0 ± 14.1** |" in text
         assert "| 10,000 | Max | census_income | - | **5.00** |" in text
         assert "2 orders at 100 samples, 1 order at 10,000 samples" in text
 
     def test_what_is_absent_is_absent(self) -> None:
-        found = self.found()
-        assert find(found, samples=100, method="multi-order") is None
-        assert find(found, samples=10_000, method="progressive") is None
-        assert len(found["missing"]) > 4
+        results = self.found()
+        assert find(results, samples=100, method="multi-order") is None
+        assert find(results, samples=10_000, method="progressive") is None
+        assert len(results["missing"]) > 4
 
     def test_the_orders_are_sorted_in_the_picture(self) -> None:
         figure = Figure()
@@ -171,9 +171,9 @@ class TestSummary:
         one = study(orders=1, samples=(100, 1_000))
         low, high = one.contest(100, 0)["skipping"].name, one.contest(1_000, 0)["skipping"].name
         given = {low: answers(1000.0, forward_rows=1_000), high: answers(1.0, forward_rows=100_000)}
-        found = record(gathered("summary", one, given), method="skipping")
-        assert found["bound"] == "about"
-        assert found["passes"] == pytest.approx(1_000 * 100 ** (2 / 3), rel=1e-5)  # log 1000/10 over log 1000/1
+        result = record(gathered("summary", one, given), method="skipping")
+        assert result["bound"] == "about"
+        assert result["passes"] == pytest.approx(1_000 * 100 ** (2 / 3), rel=1e-5)  # log 1000/10 over log 1000/1
 
     def test_bounds(self) -> None:
         points = [{"forward_rows": 700.0, "p99": 9.9}, {"forward_rows": 7_000.0, "p99": 2.0}]
@@ -201,9 +201,9 @@ class TestLikelihoods:
             second["baseline"].name: {"unmasked_bits": 29.0, "parameters": 9},
             first["masking"].name: {"unmasked_bits": 30.25, "parameters": 9},
         }
-        found = gathered("likelihoods", one, given)
-        assert record(found, model="baseline")["bits"]["mean"] == 28.5
-        text = EXHIBITS["likelihoods"].markdown([found])
+        records = gathered("likelihoods", one, given)
+        assert record(records, model="baseline")["bits"]["mean"] == 28.5
+        text = EXHIBITS["likelihoods"].markdown([records])
         assert "| census_income | **28.50 ± 0.71** | 30.25 |" in text
         assert "does not change a likelihood" in text
 
@@ -297,8 +297,8 @@ class TestFiles:
         content = json.loads((tmp_path / "b" / "likelihoods.json").read_text())
         content["facts"][0]["settings"]["scale"] = "full"
         (tmp_path / "b" / "likelihoods.json").write_text(json.dumps(content))
-        read = results.read([tmp_path / "a", tmp_path / "b"])["likelihoods"]
-        assert [one["settings"]["scale"] for one in read] == ["full", "small"]
+        likelihoods = results.read([tmp_path / "a", tmp_path / "b"])["likelihoods"]
+        assert [one["settings"]["scale"] for one in likelihoods] == ["full", "small"]
 
     @pytest.mark.parametrize("content", ["{", "[]", '{"exhibit": "main", "facts": []}', '{"exhibit": "likelihoods"}'])
     def test_a_damaged_file(self, tmp_path: Path, content: str) -> None:

@@ -82,8 +82,8 @@ def test_a_sample_of_all_rows_is_exact_and_one_of_few_bytes_is_small(table: Path
     truth = count_truth(Source.open(table), questions, lambda line: None)
     answers, rows = ask_sample("sample", everything, table, questions, truth)
     assert rows == 900
-    found = method_figures(answers, questions, truth)
-    assert all(facts["q_error"]["max"] == 1 for by in found.values() for facts in by.values())
+    figures = method_figures(answers, questions, truth)
+    assert all(facts["q_error"]["max"] == 1 for by in figures.values() for facts in by.values())
     draw_sample_of_bytes(table, everything.stat().st_size // 2, everything, few)
     assert 0.9 < few.stat().st_size / (everything.stat().st_size // 2) < 1.1
     draw_sample_of_bytes(table, 10**9, everything, few)
@@ -113,17 +113,17 @@ def test_a_refused_question_is_an_answer_of_no_rows() -> None:
     def refuse(*question: str) -> Any:
         raise DataError("no")
 
-    found = method_figures(ask_method(OWN, refuse, refuse, questions, truth, DataError), questions, truth)
-    assert found["kinds"]["IN"]["q_error"]["max"] == 20
-    assert found["kinds"]["IN"]["refused"] == 1
-    assert found["kinds"]["GROUP BY, LIKE"]["q_error"]["max"] == 7
+    figures = method_figures(ask_method(OWN, refuse, refuse, questions, truth, DataError), questions, truth)
+    assert figures["kinds"]["IN"]["q_error"]["max"] == 20
+    assert figures["kinds"]["IN"]["refused"] == 1
+    assert figures["kinds"]["GROUP BY, LIKE"]["q_error"]["max"] == 7
 
     def answer(column: str, where: str) -> dict[str | None, Estimate]:
         return {None: Estimate("", 7, 0.0, 7, 7, 1.0, "", True, 0.0)}
 
-    found = method_figures(ask_method(OWN, refuse, answer, questions, truth, DataError), questions, truth)
-    assert found["kinds"]["GROUP BY, LIKE"]["q_error"]["max"] == 5  # the group that the answer lacks
-    assert found["kinds"]["GROUP BY, LIKE"]["q_error"]["p50"] == 3  # between 1 and 5
+    figures = method_figures(ask_method(OWN, refuse, answer, questions, truth, DataError), questions, truth)
+    assert figures["kinds"]["GROUP BY, LIKE"]["q_error"]["max"] == 5  # the group that the answer lacks
+    assert figures["kinds"]["GROUP BY, LIKE"]["q_error"]["p50"] == 3  # between 1 and 5
 
 
 def test_the_script_measures_parts_and_goes_on(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,14 +133,14 @@ def test_the_script_measures_parts_and_goes_on(table: Path, tmp_path: Path, caps
     assert scale.main([*command, "--only", "truth,fit,countless"]) == 0
     assert "all: LIKE" in capsys.readouterr().out
     assert scale.main([*command, "--sweep", "--parts", "300", "--page", str(page)]) == 0
-    found = json.loads((tmp_path / "out" / "files.json").read_text())
-    rows = [part["rows"] for part in found["parts"]]
+    record = json.loads((tmp_path / "out" / "files.json").read_text())
+    rows = [part["rows"] for part in record["parts"]]
     assert 200 < rows[0] < 400
     assert rows[1] == 900
-    for part in found["parts"]:
+    for part in record["parts"]:
         assert set(part["methods"]) >= {OWN, "sample", "same bytes", "DuckDB in memory", "DuckDB on Parquet"}
-        kept = part["methods"][OWN]["kinds"]  # tables this small are kept whole: every count is exact
-        assert all(facts["q_error"]["max"] == 1 for facts in kept.values())
+        kinds = part["methods"][OWN]["kinds"]  # tables this small are kept whole: every count is exact
+        assert all(facts["q_error"]["max"] == 1 for facts in kinds.values())
         assert part["behind_samples"] == []
     text = page.read_text()
     assert text.startswith(f"before\n{BEGIN}\nMeasured on")

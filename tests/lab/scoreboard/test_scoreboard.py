@@ -220,8 +220,8 @@ def test_a_fit_that_fails_is_a_row(tmp_path: Path) -> None:
                 path.parent.mkdir(exist_ok=True)
                 save(path, [Query("a = 1", 1)]) if isinstance(step, DrawQuestions) else path.write_text("{}")
             store.write(step, {}, 1.0)
-    found = summarize(steps[0].given, store, SweepOutcome(4, {steps[2].name: "no such file"}, ()))
-    assert found["fits"] == [{"seed": 0, "failed": "no such file", "ask_failed": "there is no model"}]
+    summary = summarize(steps[0].given, store, SweepOutcome(4, {steps[2].name: "no such file"}, ()))
+    assert summary["fits"] == [{"seed": 0, "failed": "no such file", "ask_failed": "there is no model"}]
     with pytest.raises(CountlessError, match="adult: preparing the table failed: no"):
         summarize(steps[0].given, ResultStore(tmp_path / "none"), SweepOutcome(0, {steps[0].name: "no"}, ()))
 
@@ -234,12 +234,12 @@ def test_answers_are_timed_and_refusals_counted() -> None:
             raise ValueError
         return Estimate(where, 20.0, 0.0, 5.0, 30.0, 0.9, "m", False, 0.0)
 
-    found = ask("m", answer, queries, 60.0, ValueError)
-    facts = figures(found, queries)
-    assert sorted(found.numbers) == [0, 1, 2]
-    assert facts["refused"] == facts["kinds"]["x"]["refused"] == 1
-    assert facts["kinds"]["y"]["q_error"]["max"] == 2
-    assert facts["kinds"]["x"]["q_error"]["max"] == 10
+    answers = ask("m", answer, queries, 60.0, ValueError)
+    summary = figures(answers, queries)
+    assert sorted(answers.numbers) == [0, 1, 2]
+    assert summary["refused"] == summary["kinds"]["x"]["refused"] == 1
+    assert summary["kinds"]["y"]["q_error"]["max"] == 2
+    assert summary["kinds"]["x"]["q_error"]["max"] == 10
     assert len(ask("m", answer, queries, -1.0, ValueError).numbers) == 0
 
 
@@ -293,9 +293,9 @@ def test_the_scan_counts_as_duckdb_does() -> None:
 
 def test_workloads_are_drawn_from_the_table_alone() -> None:
     source = Source.open("npm_urls").sampled(300, 0)
-    found: Any = draw_workloads(source, 10, 2)
-    assert len(found["paper"]) == 10
-    assert all("LIKE '%" in query.where for query in found["paper"])
-    assert {"LIKE 'x%'", "regular expression", "text equality"} <= {query.kind for query in found["people"]}
-    assert json.dumps([query.rows for query in found["paper"]])
-    assert all(query.rows >= 1 for query in found["paper"])
+    workloads: Any = draw_workloads(source, 10, 2)
+    assert len(workloads["paper"]) == 10
+    assert all("LIKE '%" in query.where for query in workloads["paper"])
+    assert {"LIKE 'x%'", "regular expression", "text equality"} <= {query.kind for query in workloads["people"]}
+    assert json.dumps([query.rows for query in workloads["paper"]])
+    assert all(query.rows >= 1 for query in workloads["paper"])

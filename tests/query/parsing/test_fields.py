@@ -105,9 +105,9 @@ def test_many_at_once() -> None:
 
 
 def test_parts_keep_the_struct() -> None:
-    found = parts("t.age > 1 AND address.city = 'Oslo'", SCHEMA)
-    assert [part.sql for part in found] == ["age > 1", "\"address.city\" = 'Oslo'"]
-    assert [part.columns for part in found] == [("age",), ("address.city",)]
+    clause_parts = parts("t.age > 1 AND address.city = 'Oslo'", SCHEMA)
+    assert [part.sql for part in clause_parts] == ["age > 1", "\"address.city\" = 'Oslo'"]
+    assert [part.columns for part in clause_parts] == [("age",), ("address.city",)]
 
 
 @pytest.mark.parametrize(
@@ -135,24 +135,24 @@ def test_errors_point_at_the_spot(where: str, kind: type[QueryError], message: s
 
 class TestSelect:
     def test_names_and_groups(self) -> None:
-        found = read_select("SELECT address.city, count(*), avg(t.address.zip) + 1 AS m FROM t GROUP BY 1", SCHEMA)
-        assert found.groups == (2,)
-        assert [aggregate.column for aggregate in found.aggregates] == [None, 3]
-        header = Outer(SCHEMA).header(found)
+        statement = read_select("SELECT address.city, count(*), avg(t.address.zip) + 1 AS m FROM t GROUP BY 1", SCHEMA)
+        assert statement.groups == (2,)
+        assert [aggregate.column for aggregate in statement.aggregates] == [None, 3]
+        header = Outer(SCHEMA).header(statement)
         assert header.names == ("address.city", "count_star()", "m")
         assert header.types == ("BIGINT", "DOUBLE")
 
     def test_all_parts(self) -> None:
-        found = read_select(
+        statement = read_select(
             "SELECT address.city || '!' AS place, count(*) AS n FROM t WHERE address.zip > 1 AND age = 2 "
             "GROUP BY address.city HAVING count(address.zip) > 1 ORDER BY address.city DESC",
             SCHEMA,
         )
-        assert found.where is not None
-        assert asked(found.where) == ["address.zip", "age"]
-        header = Outer(SCHEMA).header(found)
+        assert statement.where is not None
+        assert asked(statement.where) == ["address.zip", "age"]
+        header = Outer(SCHEMA).header(statement)
         table = GroupTable([["Oslo", "Rome"]], [["3", "4"], ["2", "2"]], 2, ["VARCHAR"])
-        frame = Outer(SCHEMA).run(found, header, table)
+        frame = Outer(SCHEMA).run(statement, header, table)
         assert frame.names == ("place", "n")
         assert frame.rows == [("Rome!", 4), ("Oslo!", 3)]
 

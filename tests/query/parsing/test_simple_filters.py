@@ -23,10 +23,10 @@ SCHEMA = Schema(9, tuple(Column(name, "BIGINT", ("1",), False) for name in ("a",
 
 
 def read(clause: str, schema: Schema = SCHEMA) -> exp.Expr | None:
-    found = simple_filters(clause, schema)
-    if found is None:
+    filters = simple_filters(clause, schema)
+    if filters is None:
         return None
-    return reduce(lambda one, two: exp.And(this=one, expression=two), map(expression_of, found))
+    return reduce(lambda one, two: exp.And(this=one, expression=two), map(expression_of, filters))
 
 
 @given(st.lists(comparisons(), min_size=1, max_size=4))
@@ -53,9 +53,9 @@ def test_what_is_read_is_what_the_parser_reads(filters: list[str]) -> None:
 )
 def test_simple_clauses_are_read(clause: str) -> None:
     assert read(clause) == parse(clause)
-    found = simple_filters(clause, SCHEMA)
-    assert found is not None
-    for item in found:
+    filters = simple_filters(clause, SCHEMA)
+    assert filters is not None
+    for item in filters:
         inner = expression_of(item)
         assert plain_comparison(inner.this if item.negated else inner) == item.comparison
 

@@ -85,11 +85,11 @@ def test_time_is_bounded_even_where_duckdb_cannot_be_interrupted() -> None:
 
 
 def test_what_nobody_waits_for_is_stopped() -> None:
-    wanted = threading.Event()
-    wanted.set()
-    timer = threading.Timer(0.3, wanted.clear)
+    is_wanted = threading.Event()
+    is_wanted.set()
+    timer = threading.Timer(0.3, is_wanted.clear)
     timer.start()
-    with cancellable(wanted.is_set), pytest.raises(ComputationCancelledError):
+    with cancellable(is_wanted.is_set), pytest.raises(ComputationCancelledError):
         Compiler(SCHEMA).compile(HEAVY_REGEX)
     timer.join()
     assert not Compiler(SCHEMA).compile("age % 2 = 3").region.boxes  # the next one has another process
@@ -133,8 +133,8 @@ def test_names_that_double() -> None:
         read_select(DOUBLED, SCHEMA)
     with pytest.raises(QueryTooLargeError, match="10,000 parts"):
         read_select(f"SELECT {'+'.join(['count(*)'] * 200)} AS n FROM t HAVING {'+'.join(['n'] * 100)} > 3", SCHEMA)
-    found = read_select("SELECT count(*) AS n, n / 2 AS half, half / 2 AS fourth FROM t ORDER BY fourth", SCHEMA)
-    assert Outer(SCHEMA).header(found).names == ("n", "half", "fourth")
+    statement = read_select("SELECT count(*) AS n, n / 2 AS half, half / 2 AS fourth FROM t ORDER BY fourth", SCHEMA)
+    assert Outer(SCHEMA).header(statement).names == ("n", "half", "fourth")
 
 
 def test_few_tables_are_kept() -> None:
@@ -169,8 +169,8 @@ def test_threads_share_the_processes() -> None:
     compiler = Compiler(SCHEMA)
     clauses = [f"age % {number} = 0" for number in range(1, 25)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda where: len(compiler.compile(where).region.boxes), clauses))
-    assert found == [len(compiler.compile(where).region.boxes) for where in clauses]
+        boxes = list(pool.map(lambda where: len(compiler.compile(where).region.boxes), clauses))
+    assert boxes == [len(compiler.compile(where).region.boxes) for where in clauses]
 
 
 def _asked(answers: multiprocessing.Queue[object]) -> None:

@@ -45,18 +45,18 @@ def test_the_text_column_is_one() -> None:
 
 class TestParts:
     def test_all_of_them(self) -> None:
-        found = read_select(
+        statement = read_select(
             "SELECT city, count(*), avg(age) AS m FROM people p WHERE p.age > 1 AND n IS DISTINCT FROM 3 "
             "GROUP BY city HAVING m > 2 ORDER BY 2 DESC, m LIMIT 3 OFFSET 1",
             SCHEMA,
         )
-        assert found.groups == (1,)
-        assert found.aggregates == (Aggregate("count"), Aggregate("avg", 0))
-        assert found.plain == (None, 0, 1)
-        assert found.where is not None
-        assert found.where.strip() == "p.age > 1 AND n IS DISTINCT FROM 3"
-        assert found.sql[len(found.where) - 5 : len(found.where)] == found.where[-5:]
-        assert found.outer.sql("duckdb") == (
+        assert statement.groups == (1,)
+        assert statement.aggregates == (Aggregate("count"), Aggregate("avg", 0))
+        assert statement.plain == (None, 0, 1)
+        assert statement.where is not None
+        assert statement.where.strip() == "p.age > 1 AND n IS DISTINCT FROM 3"
+        assert statement.sql[len(statement.where) - 5 : len(statement.where)] == statement.where[-5:]
+        assert statement.outer.sql("duckdb") == (
             "SELECT __g0, __a0, __a1 AS m FROM __groups WHERE m > 2 ORDER BY 2 DESC, m LIMIT 3 OFFSET 1"
         )
 
@@ -74,13 +74,13 @@ class TestParts:
         ],
     )
     def test_ways_to_group(self, by: str) -> None:
-        found = read_select(f"SELECT city AS town, count(*) + 1, age FROM t GROUP BY {by}", SCHEMA)
-        assert found.groups == (1, 0)
-        assert found.outer.sql("duckdb") == "SELECT __g0 AS town, __a0 + 1, __g1 FROM __groups"
+        statement = read_select(f"SELECT city AS town, count(*) + 1, age FROM t GROUP BY {by}", SCHEMA)
+        assert statement.groups == (1, 0)
+        assert statement.outer.sql("duckdb") == "SELECT __g0 AS town, __a0 + 1, __g1 FROM __groups"
 
     def test_an_aggregate_is_asked_for_once(self) -> None:
-        found = read_select("SELECT avg(age), mean(AGE), sum(age) / avg(t.age) FROM t HAVING avg(age) > 1", SCHEMA)
-        assert found.aggregates == (Aggregate("avg", 0), Aggregate("sum", 0))
+        statement = read_select("SELECT avg(age), mean(AGE), sum(age) / avg(t.age) FROM t HAVING avg(age) > 1", SCHEMA)
+        assert statement.aggregates == (Aggregate("avg", 0), Aggregate("sum", 0))
 
     @pytest.mark.parametrize(
         ("sql", "aggregate"),
@@ -109,9 +109,9 @@ class TestParts:
         )
 
     def test_from_first_and_comments(self) -> None:
-        found = read_select("FROM t SELECT count(*) -- all\nWHERE age > 1 -- some\n", SCHEMA)
-        assert found.where is not None
-        assert found.where.split("--")[0].strip() == "age > 1"
+        statement = read_select("FROM t SELECT count(*) -- all\nWHERE age > 1 -- some\n", SCHEMA)
+        assert statement.where is not None
+        assert statement.where.split("--")[0].strip() == "age > 1"
 
 
 class TestExpressions:
@@ -120,19 +120,21 @@ class TestExpressions:
     @pytest.mark.parametrize("by", ["upper(city)", "1", "town", "UPPER(t.CITY)", '(upper("city"))'])
     def test_ways_to_group(self, by: str) -> None:
         sql = f"SELECT upper(city) AS town, count(*), lower(upper(City)) FROM t GROUP BY {by} ORDER BY town"
-        found = read_select(sql, SCHEMA, evidence=True)
-        assert found.groups == (RowExpression('UPPER("city")', (1,)),)
-        assert found.outer.sql("duckdb") == ("SELECT __g0 AS town, __a0, LOWER(__g0) FROM __groups ORDER BY town")
+        statement = read_select(sql, SCHEMA, evidence=True)
+        assert statement.groups == (RowExpression('UPPER("city")', (1,)),)
+        assert statement.outer.sql("duckdb") == ("SELECT __g0 AS town, __a0, LOWER(__g0) FROM __groups ORDER BY town")
 
     def test_beside_columns_all_are_expressions(self) -> None:
-        found = read_select("SELECT age, age + n, count(*) FROM t GROUP BY age, age + n", SCHEMA, evidence=True)
-        assert found.groups == (RowExpression('"age"', (0,)), RowExpression('"age" + "n"', (0, 4)))
-        assert found.outer.sql("duckdb") == "SELECT __g0, __g1, __a0 FROM __groups"
+        statement = read_select("SELECT age, age + n, count(*) FROM t GROUP BY age, age + n", SCHEMA, evidence=True)
+        assert statement.groups == (RowExpression('"age"', (0,)), RowExpression('"age" + "n"', (0, 4)))
+        assert statement.outer.sql("duckdb") == "SELECT __g0, __g1, __a0 FROM __groups"
 
     def test_of_aggregates(self) -> None:
-        found = read_select("SELECT city, sum(age + n), count(url), avg(age) FROM t GROUP BY 1", SCHEMA, evidence=True)
-        assert found.groups == (1,)
-        assert found.aggregates == (
+        statement = read_select(
+            "SELECT city, sum(age + n), count(url), avg(age) FROM t GROUP BY 1", SCHEMA, evidence=True
+        )
+        assert statement.groups == (1,)
+        assert statement.aggregates == (
             Aggregate("sum", RowExpression('"age" + "n"', (0, 4))),
             Aggregate("count", RowExpression('"url"', (5,))),
             Aggregate("avg", 0),
@@ -229,8 +231,8 @@ class TestOuter:
 
     @staticmethod
     def answered(sql: str) -> tuple[str, ...]:
-        found, outer = read_select(sql, SCHEMA), Outer(SCHEMA)
-        header = outer.header(found)
-        types = [SCHEMA.coded[group].type for group in found.groups if isinstance(group, int)]
-        table = GroupTable([[None]] * len(found.groups), [["1"]] * len(found.aggregates), 1, types)
-        return outer.run(found, header, table).names
+        statement, outer = read_select(sql, SCHEMA), Outer(SCHEMA)
+        header = outer.header(statement)
+        types = [SCHEMA.coded[group].type for group in statement.groups if isinstance(group, int)]
+        table = GroupTable([[None]] * len(statement.groups), [["1"]] * len(statement.aggregates), 1, types)
+        return outer.run(statement, header, table).names

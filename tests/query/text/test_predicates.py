@@ -80,9 +80,9 @@ def agrees(where: str, modelled: bool = True) -> None:
     marked = {(*LISTED, None)[place] for place in np.flatnonzero(evidence.marks(question))}
     assert marked == truth, where
     if modelled:
-        found = [text for text in [*STRINGS, None] for _ in range(times(question.region, {"t": text}))]
-        assert len(found) == len(set(found))  # in no two boxes
-        assert set(found) == truth, where
+        matching = [text for text in [*STRINGS, None] for _ in range(times(question.region, {"t": text}))]
+        assert len(matching) == len(set(matching))  # in no two boxes
+        assert set(matching) == truth, where
 
 
 def times(region: Region, row: dict[str, str | None]) -> int:
@@ -444,9 +444,9 @@ def test_clauses_of_texts_and_others(parts: list[str]) -> None:
     where = " AND ".join(parts)
     truth = {row[0] for row in connection.execute(f"SELECT place FROM rows WHERE {where}").fetchall()}
     for question in (compiler.compile(where), CachedCompiler.of(compiler).compile(where)):
-        found = [times(question.region, row) for row in table]
-        assert max(found) <= 1  # the boxes are disjoint
-        assert set(np.flatnonzero(found).tolist()) == truth
+        matches = [times(question.region, row) for row in table]
+        assert max(matches) <= 1  # the boxes are disjoint
+        assert set(np.flatnonzero(matches).tolist()) == truth
 
 
 def test_a_text_comparison_explained() -> None:
@@ -492,9 +492,9 @@ def test_a_list_of_very_many_texts_is_refused_soon_and_its_parts_are_answered() 
         world()[1].compile(f"t IN ({', '.join(texts)})")
     assert time.process_time() - started < 60
     assert len(str(caught.value)) < 1500
-    found = re.search(r"ask for ([\d,]+) at a time", caught.value.message)
-    assert found is not None
-    part = int(found[1].replace(",", ""))
+    match = re.search(r"ask for ([\d,]+) at a time", caught.value.message)
+    assert match is not None
+    part = int(match[1].replace(",", ""))
     assert part > 1_000
     for start in (0, (count - 1) // part * part):  # the first part and the last
         (box,) = world()[1].compile(f"t IN ({', '.join(texts[start : start + part])})").region.boxes

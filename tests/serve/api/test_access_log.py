@@ -32,8 +32,8 @@ def written(capfd: pytest.CaptureFixture[str], lines: int) -> list[str]:
 
 def test_the_fields(start: Callable[..., Client], capfd: pytest.CaptureFixture[str]) -> None:
     client = start(access_log=True, log_format="json", token="sesame")
-    asked = {"Authorization": "Bearer sesame", "X-Request-Id": "proxy-17"}
-    known = client.post("/v1/models/people/estimate", {"where": PERSONAL}, **asked)
+    headers = {"Authorization": "Bearer sesame", "X-Request-Id": "proxy-17"}
+    known = client.post("/v1/models/people/estimate", {"where": PERSONAL}, **headers)
     client.post("/v1/models/people/estimate", {"where": "agee > 3"}, Authorization="Bearer sesame")
     client.get("/v1/models", Authorization="Bearer guessed")
     lines = written(capfd, 3)
@@ -57,11 +57,11 @@ def test_clauses_only_if_they_are_wanted(start: Callable[..., Client], capfd: py
     client.ask("estimate", where=["TRUE"] * 12)
     client.ask("query", sql="SELECT count(*) FROM t")
     client.ask("estimate", where="x" * 5000)
-    found = [json.loads(line) for line in written(capfd, 4)]
-    assert (found[0]["clauses"], found[0]["clauses_total"]) == ([PERSONAL], 1)
-    assert (len(found[1]["clauses"]), found[1]["clauses_total"]) == (10, 12)
-    assert found[2]["clauses"] == ["SELECT count(*) FROM t"]
-    assert len(found[3]["clauses"][0]) == 1000
+    bodys = [json.loads(line) for line in written(capfd, 4)]
+    assert (bodys[0]["clauses"], bodys[0]["clauses_total"]) == ([PERSONAL], 1)
+    assert (len(bodys[1]["clauses"]), bodys[1]["clauses_total"]) == (10, 12)
+    assert bodys[2]["clauses"] == ["SELECT count(*) FROM t"]
+    assert len(bodys[3]["clauses"][0]) == 1000
 
 
 def test_lines_for_people(start: Callable[..., Client], capfd: pytest.CaptureFixture[str]) -> None:
@@ -79,8 +79,8 @@ def test_lines_for_people(start: Callable[..., Client], capfd: pytest.CaptureFix
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 65, "a\tb", "é", "<script>"])
 def test_a_strange_request_id_is_replaced(client: Client, given: str) -> None:
-    found = client.get("/healthz", **{"X-Request-Id": given}).headers["x-request-id"]
-    assert re.fullmatch("[0-9a-f]{16}", found)
+    request_id = client.get("/healthz", **{"X-Request-Id": given}).headers["x-request-id"]
+    assert re.fullmatch("[0-9a-f]{16}", request_id)
 
 
 def test_one_who_vanishes_is_logged(start: Callable[..., Client], capfd: pytest.CaptureFixture[str]) -> None:

@@ -59,9 +59,9 @@ def test_every_question_points_at_the_spot(client: Client, question: str) -> Non
     reply = client.ask(question, **body)
     assert reply.status == 422
     assert reply.error["kind"] == "UnknownColumnError"
-    asked = body.get("sql") or body["where"]
+    sql = body.get("sql") or body["where"]
     start, end = reply.error["span"]
-    assert asked[start:end] == "agee"
+    assert sql[start:end] == "agee"
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_a_method_that_is_not_for_it(client: Client) -> None:
     "path", ["/", "/healthz", "/v1/models", "/v1/models/people", "/static/main.js", "/openapi.json"]
 )
 def test_the_head_of_an_answer(client: Client, path: str) -> None:
-    known, found = client.get(path), client.send("HEAD", path, None, {})
-    assert (found.status, found.content) == (200, b"")
+    known, head = client.get(path), client.send("HEAD", path, None, {})
+    assert (head.status, head.content) == (200, b"")
     for name in ("content-type", "content-length"):
-        assert found.headers[name] == known.headers[name]
+        assert head.headers[name] == known.headers[name]
 
 
 @pytest.mark.parametrize("path", ["/healthz/", "/v1/models/", "/v1/models/people/", "/v1/models/people/estimate/"])
@@ -374,8 +374,8 @@ def test_headers(client: Client) -> None:
 
 def test_pages_from_elsewhere_that_may_ask(start: Callable[..., Client]) -> None:
     client = start(cors=("https://example.org",), token="sesame")
-    asked = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
-    reply = client.send("OPTIONS", "/v1/models/people/estimate", None, asked)
+    headers = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+    reply = client.send("OPTIONS", "/v1/models/people/estimate", None, headers)
     assert reply.status == 200
     assert reply.headers["access-control-allow-origin"] == "https://example.org"
     refused = client.get("/v1/models", Origin="https://example.org")

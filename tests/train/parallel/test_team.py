@@ -27,8 +27,8 @@ def trained(folder: Path, team: Team, resume: bool = False) -> tuple[Trained, li
     codes = np.stack([first, first, rng.integers(3, size=len(first))], axis=1).astype(np.int8)
     steps: list[Progress] = []
     task = ColumnsTask(codes, SPEC, OPTIONS)
-    found = train(task, OPTIONS, checkpoint=folder / "run", resume=resume, on_progress=steps.append, team=team)
-    return found, steps
+    weights = train(task, OPTIONS, checkpoint=folder / "run", resume=resume, on_progress=steps.append, team=team)
+    return weights, steps
 
 
 def member(rank: int, folder: Path) -> None:

@@ -36,8 +36,8 @@ def task(rows: list[Any], column: TextColumn = LONG, masking: str = "prefix", **
 
 def symbols(row: Any, column: TextColumn = LONG) -> list[int]:
     """The symbols of one string, the last one included."""
-    found = encode(column, [row])
-    return [int(symbol) for symbol in found.symbols[0, : found.lengths[0]]]
+    table = encode(column, [row])
+    return [int(symbol) for symbol in table.symbols[0, : table.lengths[0]]]
 
 
 def padded(values: list[int], size: int, padding: int = IGNORED) -> list[int]:

@@ -45,8 +45,8 @@ def texts(*rows: str | None, **options: Any) -> tuple[TextColumn, list[list[int]
 
 class TestRecognition:
     def test_long_strings_that_are_mostly_unique_are_text(self) -> None:
-        found = stored_as(f"SELECT {LONG} AS a, {SHORT} AS b, {FEW} AS c, range AS n FROM range(1500)")
-        assert found == {"a": "text", "b": "grid", "c": "codes", "n": "grid"}
+        kinds = stored_as(f"SELECT {LONG} AS a, {SHORT} AS b, {FEW} AS c, range AS n FROM range(1500)")
+        assert kinds == {"a": "text", "b": "grid", "c": "codes", "n": "grid"}
 
     def test_the_limit_of_values_decides_too(self) -> None:
         sql = "SELECT 'a name that is long ' || range % 300 AS a FROM range(5000)"
@@ -112,9 +112,9 @@ class TestAlphabet:
         assert symbols == [[1, 0, 5, 5, 5], [0, 1, 5, 5, 5], [4, 5, 5, 5, 5], [1, 2, 3, 2, 5], [3, 5, 5, 5, 5]]
 
     def test_more_rows_make_a_character_rare_sooner(self) -> None:
-        for rows, kept in ((2_000, "abx"), (5_000, "ab")):
+        for rows, characters in ((2_000, "abx"), (5_000, "ab")):
             table = read(f"SELECT CASE WHEN range < 4 THEN 'x' ELSE 'ab' END AS t FROM range({rows})", text=("t",))
-            assert table.schema.texts[0].characters == kept
+            assert table.schema.texts[0].characters == characters
 
     def test_no_more_characters_than_a_model_can_know(self) -> None:
         every = [chr(0x4E00 + index) for index in range(MOST_CHARACTERS + 100)]
@@ -234,8 +234,8 @@ def plain(column: TextColumn, rows: Sequence[str | None]) -> tuple[list[list[int
         if text is None:
             found = [null]
         else:
-            read = [column.characters.find(character) for character in text[: column.length]]
-            found = [unknown if place < 0 else place for place in read]
+            results = [column.characters.find(character) for character in text[: column.length]]
+            found = [unknown if place < 0 else place for place in results]
             found.append(cut if len(text) > column.length else end)
         lengths.append(len(found))
         symbols.append(found + [end] * (column.length + 1 - len(found)))
@@ -249,11 +249,11 @@ def plain(column: TextColumn, rows: Sequence[str | None]) -> tuple[list[list[int
 )
 def test_encoding_is_as_defined(characters: set[str], length: int, rows: list[str | None]) -> None:
     column = TextColumn("t", "VARCHAR", "".join(sorted(characters)), length, True, 9)
-    found = encode(column, rows)
+    table = encode(column, rows)
     symbols, lengths = plain(column, rows)
-    assert found.symbols.shape == (len(rows), length + 1)
-    assert found.symbols.tolist() == symbols
-    assert found.lengths.tolist() == lengths
+    assert table.symbols.shape == (len(rows), length + 1)
+    assert table.symbols.tolist() == symbols
+    assert table.lengths.tolist() == lengths
 
 
 def test_symbols_are_as_small_as_they_can_be() -> None:
@@ -371,9 +371,9 @@ class TestLines:
 class TestSamples:
     def test_so_many_different_rows_of_the_table(self) -> None:
         source = Source.open(pd.DataFrame({"n": range(500), "t": [str(n) for n in range(500)]}))
-        found = [n for n, _ in self.rows(source.sampled(60, seed=1))]
-        assert len(set(found)) == 60
-        assert set(found) <= set(range(500))
+        numbers = [n for n, _ in self.rows(source.sampled(60, seed=1))]
+        assert len(set(numbers)) == 60
+        assert set(numbers) <= set(range(500))
         assert all(text == str(n) for n, text in self.rows(source.sampled(60, seed=2)))
         assert source.count() == 500
 

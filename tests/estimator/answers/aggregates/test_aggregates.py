@@ -75,9 +75,9 @@ def table_of(rows: list[Any]) -> duckdb.DuckDBPyRelation:
 
 def fetched(relation: duckdb.DuckDBPyRelation, sql: str) -> list[tuple[Any, ...]]:
     """The rows that ``sql`` finds in the relation, which it calls t."""
-    found = relation.query("t", sql)
-    assert found is not None
-    return found.fetchall()
+    result = relation.query("t", sql)
+    assert result is not None
+    return result.fetchall()
 
 
 def equal(one: Any, two: Any) -> bool:
@@ -114,11 +114,11 @@ def test_exact_spreads_give_what_duckdb_finds(rows: list[Any], asked: list[tuple
     relation = table_of(rows)
     table = ExactTable(relation)
     for sql, keys, ordered in asked:
-        found = table.query(sql)
+        result = table.query(sql)
         described = fetched(relation, f"DESCRIBE {sql}")
-        assert found.names == tuple(row[0] for row in described)
-        assert found.types == tuple(row[1] for row in described)
-        expected, actual = fetched(relation, sql), found.rows
+        assert result.names == tuple(row[0] for row in described)
+        assert result.types == tuple(row[1] for row in described)
+        expected, actual = fetched(relation, sql), result.rows
         if not ordered:
             expected, actual = sorted_rows(expected, keys), sorted_rows(actual, keys)
         assert len(actual) == len(expected)
@@ -148,9 +148,9 @@ class TestNulls:
         assert small.query("SELECT stddev(n), stddev_pop(n) FROM t WHERE n = 7").rows == [(None, 0.0)]
 
     def test_no_rows(self, small: ExactTable) -> None:
-        asked = "count(*), count(n), sum(n), avg(n), median(n), stddev(n)"
-        assert small.query(f"SELECT {asked} FROM t WHERE n > 100").rows == [(0, 0, None, None, None, None)]
-        assert small.query(f"SELECT g, {asked} FROM t WHERE n > 100 GROUP BY g").rows == []
+        clause = "count(*), count(n), sum(n), avg(n), median(n), stddev(n)"
+        assert small.query(f"SELECT {clause} FROM t WHERE n > 100").rows == [(0, 0, None, None, None, None)]
+        assert small.query(f"SELECT g, {clause} FROM t WHERE n > 100 GROUP BY g").rows == []
 
     def test_an_aggregate_of_a_group_itself(self, small: ExactTable) -> None:
         rows = small.query("SELECT n, avg(n), count(n), median(n) FROM t GROUP BY n ORDER BY n").rows
@@ -160,20 +160,20 @@ class TestNulls:
 def test_infinity_and_nan() -> None:
     relation = connect().query("SELECT unnest([1.0, 'inf'::DOUBLE, 'nan'::DOUBLE]) AS x, unnest(['a', 'a', 'b']) AS g")
     sql = "SELECT g, sum(x), avg(x), median(x), quantile_disc(x, 0) FROM t GROUP BY g ORDER BY g"
-    found, expected = ExactTable(relation).query(sql).rows, fetched(relation, sql)
+    rows, expected = ExactTable(relation).query(sql).rows, fetched(relation, sql)
     assert all(
-        equal(one, two) for row, truth in zip(found, expected, strict=True) for one, two in zip(row, truth, strict=True)
+        equal(one, two) for row, truth in zip(rows, expected, strict=True) for one, two in zip(row, truth, strict=True)
     )
 
 
 def test_times_with_a_zone_are_utc() -> None:
     relation = connect().query("SELECT TIMESTAMPTZ '2020-01-01 12:00:00+02' + to_hours(range) AS moment FROM range(3)")
     table = ExactTable(relation)
-    found = table.query("SELECT moment AS m, median(moment) FROM t GROUP BY moment ORDER BY moment DESC LIMIT 1")
+    result = table.query("SELECT moment AS m, median(moment) FROM t GROUP BY moment ORDER BY moment DESC LIMIT 1")
     noon = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
-    assert found.types == ("TIMESTAMP WITH TIME ZONE",) * 2
-    assert found.rows == [(noon, noon)]
-    assert "2020-01-01 12:00:00+00:00" in str(found)
+    assert result.types == ("TIMESTAMP WITH TIME ZONE",) * 2
+    assert result.rows == [(noon, noon)]
+    assert "2020-01-01 12:00:00+00:00" in str(result)
 
 
 def test_each_column_is_asked_for_once(small: ExactTable) -> None:
@@ -199,14 +199,14 @@ class TestGrids:
     def test_numbers_and_times(self, grid: tuple[ExactTable, duckdb.DuckDBPyRelation]) -> None:
         table, relation = grid
         assert table.schema.coded[1].grid is not None
-        asked = "count(x), avg(x), sum(x), stddev(x), median(x), quantile_disc(x, 0.9)"
-        sql = f"SELECT g, {asked} FROM t GROUP BY g ORDER BY g"
-        for found, truth in zip(table.query(sql).rows, fetched(relation, sql), strict=True):
-            assert found[:2] == truth[:2]
-            assert np.allclose(found[2:], truth[2:], rtol=0.003)
+        clause = "count(x), avg(x), sum(x), stddev(x), median(x), quantile_disc(x, 0.9)"
+        sql = f"SELECT g, {clause} FROM t GROUP BY g ORDER BY g"
+        for row, truth in zip(table.query(sql).rows, fetched(relation, sql), strict=True):
+            assert row[:2] == truth[:2]
+            assert np.allclose(row[2:], truth[2:], rtol=0.003)
         sql = "SELECT quantile_disc(moment, 0.3), median(moment) FROM t"
-        found, truth = table.query(sql).rows[0], fetched(relation, sql)[0]
-        assert all(abs((one - two).total_seconds()) < 10_000_000 / 500 for one, two in zip(found, truth, strict=True))
+        row, truth = table.query(sql).rows[0], fetched(relation, sql)[0]
+        assert all(abs((one - two).total_seconds()) < 10_000_000 / 500 for one, two in zip(row, truth, strict=True))
 
     def test_within_a_cell(self, grid: tuple[ExactTable, duckdb.DuckDBPyRelation]) -> None:
         table, _ = grid
@@ -237,15 +237,15 @@ def calibration(factor: float) -> Calibration:
 
 class TestBars:
     def test_what_was_counted_has_no_width(self, small: ExactTable) -> None:
-        found = small.query("SELECT g, count(*), avg(n) AS m FROM t GROUP BY g ORDER BY g", calibration(2))
-        assert found.names == ("g", "count_star()", "count_star()_low", "count_star()_high", "m", "m_low", "m_high")
-        assert found.rows[0] == ("a", 2, 2, 2, 2.0, 2.0, 2.0)
+        result = small.query("SELECT g, count(*), avg(n) AS m FROM t GROUP BY g ORDER BY g", calibration(2))
+        assert result.names == ("g", "count_star()", "count_star()_low", "count_star()_high", "m", "m_low", "m_high")
+        assert result.rows[0] == ("a", 2, 2, 2, 2.0, 2.0, 2.0)
 
     def test_they_stand_beside_plain_aggregates_only(self, small: ExactTable) -> None:
         sql = "SELECT round(avg(n)), (sum(n)) AS s, g, 1 + count(*) FROM t GROUP BY g ORDER BY 3 LIMIT 1"
-        found = small.query(sql, calibration(2))
-        assert found.names == ("round(avg(n))", "s", "s_low", "s_high", "g", "(1 + count_star())")
-        assert found.rows == [(2.0, 4, 4, 4, "a", 3)]
+        result = small.query(sql, calibration(2))
+        assert result.names == ("round(avg(n))", "s", "s_low", "s_high", "g", "(1 + count_star())")
+        assert result.rows == [(2.0, 4, 4, 4, "a", 3)]
 
     def test_wider_with_larger_errors_and_around_the_mean(self) -> None:
         owner, rows = np.array([0, 0, 1, 1]), np.array([500.0, 500.0, 5.0, 5.0])
@@ -281,30 +281,30 @@ class TestEstimators:
     """A real model, of the people."""
 
     def test_counts_of_the_table_are_exact(self, estimator: Estimator, people: Any) -> None:
-        asked = 'city, married, count(*) AS n, avg(age), median("since when")'
-        sql = f"SELECT {asked} FROM people GROUP BY ALL ORDER BY n DESC, 1, 2"
-        found = estimator.query(sql)
+        clause = 'city, married, count(*) AS n, avg(age), median("since when")'
+        sql = f"SELECT {clause} FROM people GROUP BY ALL ORDER BY n DESC, 1, 2"
+        result = estimator.query(sql)
         truth = connect().query(sql.replace("people", f"'{people}'")).fetchall()
-        assert [row[:3] for row in found] == [row[:3] for row in truth]
-        assert found.count.rows == 3000
-        assert found.left_out_rows < 5
-        assert found.ms > 0
+        assert [row[:3] for row in result] == [row[:3] for row in truth]
+        assert result.count.rows == 3000
+        assert result.left_out_rows < 5
+        assert result.ms > 0
 
     def test_with_a_where_and_bars(self, estimator: Estimator) -> None:
         sql = "SELECT city, count(*) AS n, avg(score) AS s FROM t WHERE age > 40 AND married GROUP BY city"
-        found = estimator.query(sql, intervals=True)
-        rows = found.to_dicts()
-        assert abs(sum(row["n"] for row in rows) - found.count.rows) <= len(rows)
+        result = estimator.query(sql, intervals=True)
+        rows = result.to_dicts()
+        assert abs(sum(row["n"] for row in rows) - result.count.rows) <= len(rows)
         assert all(row["n_low"] <= row["n"] <= row["n_high"] for row in rows)
         assert all(row["s_low"] <= row["s"] <= row["s_high"] for row in rows)
-        assert found.disagreement >= 0
-        assert estimator.query(sql, intervals=True).rows == found.rows
+        assert result.disagreement >= 0
+        assert estimator.query(sql, intervals=True).rows == result.rows
 
     def test_without_groups(self, estimator: Estimator) -> None:
         where = "age > 40 AND married AND city = 'Oslo'"
-        found = estimator.query(f"SELECT count(*), sum(age) FROM t WHERE {where}", intervals=True)
+        result = estimator.query(f"SELECT count(*), sum(age) FROM t WHERE {where}", intervals=True)
         expected = estimator.estimate(where)
-        count, low, high, *_ = found.rows[0]
+        count, low, high, *_ = result.rows[0]
         assert (count, low, high) == (round(expected.rows), math.floor(expected.low), math.ceil(expected.high))
         assert estimator.query("SELECT count(*), avg(age) FROM t WHERE FALSE").rows == [(0, None)]
 

@@ -22,37 +22,37 @@ WHERE = "age > 30 AND married AND score < 1.3"
 
 
 def test_every_value_with_its_share(estimator: Estimator) -> None:
-    found = estimator.distribution("city", WHERE)
-    assert found.names == ("city", "share", "rows", "low", "high")
-    assert {row[0] for row in found} == {"Oslo", "Rome", "New York", "Łódź", None}
-    shares, rows, low, high = (np.array([row[place] for row in found]) for place in range(1, 5))
+    distribution = estimator.distribution("city", WHERE)
+    assert distribution.names == ("city", "share", "rows", "low", "high")
+    assert {row[0] for row in distribution} == {"Oslo", "Rome", "New York", "Łódź", None}
+    shares, rows, low, high = (np.array([row[place] for row in distribution]) for place in range(1, 5))
     assert shares.sum() == pytest.approx(1.0)
     assert rows.sum() == pytest.approx(estimator.estimate(WHERE).rows)
     assert (np.diff(rows) <= 0).all()
     assert ((low <= rows) & (rows <= high)).all()
-    assert found.total.where == WHERE
+    assert distribution.total.where == WHERE
 
 
 @pytest.mark.parametrize("column", ["age", "city", "married", "since when", "score"])
 def test_it_is_what_single_estimates_say(estimator: Estimator, people: Path, column: str) -> None:
     """Before they are made to add up: each value is the exact answer for that value."""
     where = "age > 64 AND score < 1.3 AND city <> 'Rome'"
-    found = estimator.joint([column], where)
-    assert found.exact
-    texts = Values(estimator.schema.coded[found.columns[0]]).texts
-    for (code,), rows in zip(found.codes.tolist(), found.rows.tolist(), strict=True):
+    joint = estimator.joint([column], where)
+    assert joint.exact
+    texts = Values(estimator.schema.coded[joint.columns[0]]).texts
+    for (code,), rows in zip(joint.codes.tolist(), joint.rows.tolist(), strict=True):
         text = texts[code]
         value = f"\"{column}\" = '{text}'" if text is not None else f'"{column}" IS NULL'
         alone = estimator.estimate(f"({where}) AND {value}", method="exact").rows
-        assert rows * (1 + found.disagreement) == pytest.approx(alone, rel=1e-3, abs=1e-3)
+        assert rows * (1 + joint.disagreement) == pytest.approx(alone, rel=1e-3, abs=1e-3)
 
 
 def test_without_a_condition_it_is_counted(estimator: Estimator, people: Path) -> None:
     truth = dict(connect().sql(f"SELECT city, count(*) FROM '{people}' GROUP BY 1").fetchall())
-    found = estimator.distribution("city")
-    assert found.counted
-    assert {row[0]: row[2] for row in found} == truth
-    assert all(row[2] == row[3] == row[4] for row in found)
+    distribution = estimator.distribution("city")
+    assert distribution.counted
+    assert {row[0]: row[2] for row in distribution} == truth
+    assert all(row[2] == row[3] == row[4] for row in distribution)
     truth = dict(connect().sql(f"SELECT city, count(*) FROM '{people}' WHERE age > 40 GROUP BY 1").fetchall())
     assert {row[0]: row[2] for row in estimator.distribution("city", "age > 40")} == truth
 
@@ -60,15 +60,15 @@ def test_without_a_condition_it_is_counted(estimator: Estimator, people: Path) -
 def test_an_or_is_spread_over_all_its_parts(estimator: Estimator, people: Path) -> None:
     where = "city = 'Oslo' AND age > 50 OR married AND score > 0.5"
     truth = dict(connect().sql(f"SELECT city, count(*) FROM '{people}' WHERE {where} GROUP BY 1").fetchall())
-    found = {row[0]: row[2] for row in estimator.distribution("city", where)}
-    assert found.keys() == truth.keys()
-    assert all(found[city] == pytest.approx(truth[city], rel=0.4, abs=10) for city in truth)
+    rows = {row[0]: row[2] for row in estimator.distribution("city", where)}
+    assert rows.keys() == truth.keys()
+    assert all(rows[city] == pytest.approx(truth[city], rel=0.4, abs=10) for city in truth)
 
 
 def test_two_columns_together(estimator: Estimator, people: Path) -> None:
-    found = estimator.distribution(["city", "married"], "age > 40 AND score > 0.2")
-    assert found.names[:2] == ("city", "married")
-    assert sum(row[3] for row in found) == pytest.approx(found.total.rows)
+    distribution = estimator.distribution(["city", "married"], "age > 40 AND score > 0.2")
+    assert distribution.names[:2] == ("city", "married")
+    assert sum(row[3] for row in distribution) == pytest.approx(distribution.total.rows)
     counted = estimator.distribution(["city", "married"])
     truth = connect().sql(f"SELECT city, married, count(*) FROM '{people}' GROUP BY ALL").fetchall()
     assert counted.counted
@@ -76,9 +76,9 @@ def test_two_columns_together(estimator: Estimator, people: Path) -> None:
 
 
 def test_bins(estimator: Estimator, people: Path) -> None:
-    found = estimator.distribution("age", "married", bins=5)
-    assert found.names[:2] == ("age_from", "age_to")
-    for low, high, _, rows, low_bar, high_bar in found:
+    distribution = estimator.distribution("age", "married", bins=5)
+    assert distribution.names[:2] == ("age_from", "age_to")
+    for low, high, _, rows, low_bar, high_bar in distribution:
         within = f"age >= {low} AND age {'<=' if high == 70 else '<'} {high}"
         ((truth,),) = connect().sql(f"SELECT count(*) FROM '{people}' WHERE married AND {within}").fetchall()
         assert rows == truth
@@ -96,16 +96,16 @@ def test_bins(estimator: Estimator, people: Path) -> None:
 
 @pytest.mark.parametrize("where", ["TRUE", WHERE])
 def test_rows_outside_of_given_edges(estimator: Estimator, people: Path, where: str) -> None:
-    found = estimator.distribution("age", where, bins=[20, 30, 40])
+    distribution = estimator.distribution("age", where, bins=[20, 30, 40])
     total = estimator.estimate(where).rows
-    rows = np.array([row[3] for row in found])
-    assert [row[2] for row in found] == pytest.approx(rows / total)
-    assert found.outside == pytest.approx(total - rows.sum())
-    assert f"; {found.outside:,.0f} of the rows lie outside the bins" in str(found)
+    rows = np.array([row[3] for row in distribution])
+    assert [row[2] for row in distribution] == pytest.approx(rows / total)
+    assert distribution.outside == pytest.approx(total - rows.sum())
+    assert f"; {distribution.outside:,.0f} of the rows lie outside the bins" in str(distribution)
     whole = estimator.distribution("age", where, bins=5)
     assert whole.outside == 0
     assert "outside" not in str(whole)
-    if found.counted:
+    if distribution.counted:
         ages = connect().sql(f"SELECT age FROM '{people}'").fetchnumpy()["age"]
         assert rows.tolist() == np.histogram(ages, [20, 30, 40])[0].tolist()
 
@@ -168,8 +168,8 @@ def test_grids_come_in_bins() -> None:
     model = fit(
         source, epochs=3, max_distinct=500, network=Network(hidden=32, blocks=1), calibrate=False, evidence="none"
     )
-    found = model.distribution("x", bins=10)
-    for low, high, _, count, *_ in found:
+    distribution = model.distribution("x", bins=10)
+    for low, high, _, count, *_ in distribution:
         truth = source.rows(f"SELECT count(*) FROM {source.table} WHERE x >= {low} AND x < {high}")[0][0]
         assert count == pytest.approx(truth, abs=12)
     assert len(model.distribution("x", "kind = 1")) > 5
@@ -186,11 +186,11 @@ def test_the_order_and_the_looks(estimator: Estimator) -> None:
 
 
 def test_frames(estimator: Estimator) -> None:
-    found = estimator.distribution("since when", WHERE)
-    frame, table = found.to_pandas(), found.to_arrow()
-    assert list(frame.columns) == list(found.names) == table.column_names
+    distribution = estimator.distribution("since when", WHERE)
+    frame, table = distribution.to_pandas(), distribution.to_arrow()
+    assert list(frame.columns) == list(distribution.names) == table.column_names
     assert str(table.schema.field("since when").type) == "date32[day]"
-    assert len(frame) == table.num_rows == len(found) == len(found.to_polars())
+    assert len(frame) == table.num_rows == len(distribution) == len(distribution.to_polars())
 
 
 def test_a_condition_that_nothing_meets(estimator: Estimator) -> None:
@@ -234,12 +234,12 @@ def test_values_within_groups_are_shifted_as_counts_say(model: Path, people: Pat
     def off() -> float:
         """Half the sum of differences of shares within the groups."""
         estimator = Estimator.load(model)
-        found = estimator.joint(["married", "age"], where, groups=1)
-        assert not found.counted
+        joint = estimator.joint(["married", "age"], where, groups=1)
+        assert not joint.counted
         ages = Values(estimator.schema.coded[0]).texts
         rows = {
             (bool(married), int(ages[age] or 0)): count
-            for (married, age), count in zip(found.codes.tolist(), found.rows.tolist(), strict=True)
+            for (married, age), count in zip(joint.codes.tolist(), joint.rows.tolist(), strict=True)
         }
         total = 0.0
         for group in (False, True):

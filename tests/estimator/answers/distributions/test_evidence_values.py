@@ -24,13 +24,15 @@ def test_listed_combinations_are_those_that_are_sorted(
     masses = rng.random(len(rows[0])) * (rng.random(len(rows[0])) < 0.8)
     axes = [joint.Axis(place, (place,), (size,), size) for place, size in enumerate(sizes)]
     names = np.ravel_multi_index(tuple(rows), tuple(sizes))
-    found = []
+    combinations = []
     for most in (MOST, 0):
         monkeypatch.setattr(joint, "MOST_LISTED", most)
         monkeypatch.setattr(evidence_values, "MOST_LISTED", most)
         one, two = tally(rows, sizes), tally(others, sizes)
         spread = joint.summed([(names, masses, True, False)], axes)
-        found.append([*one, *merged(one[0], one[1].astype(np.float64), *two, sizes), spread.codes, spread.masses])
-    for listed, sorted_ones in zip(*found, strict=True):
+        combinations.append(
+            [*one, *merged(one[0], one[1].astype(np.float64), *two, sizes), spread.codes, spread.masses]
+        )
+    for listed, sorted_ones in zip(*combinations, strict=True):
         assert np.array_equal(listed, sorted_ones)
         assert listed.dtype == sorted_ones.dtype

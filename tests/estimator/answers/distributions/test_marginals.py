@@ -18,8 +18,8 @@ COLUMNS = ("age", "city", "married", "since when", "score")
 @pytest.mark.parametrize("where", [None, "age > 30 AND married AND score < 1.3", "city = 'Oslo' OR age > 50"])
 @pytest.mark.parametrize("bins", [None, 5, {"AGE": [0, 30, 100], "score": 2}])
 def test_they_are_what_each_is_alone(estimator: Estimator, where: str | None, bins: BinsWanted | None) -> None:
-    found = estimator.distributions(COLUMNS, where, bins=bins)
-    for column, each in zip(COLUMNS, found, strict=True):
+    distributions = estimator.distributions(COLUMNS, where, bins=bins)
+    for column, each in zip(COLUMNS, distributions, strict=True):
         own = {name: bins[name] for name in bins if name.lower() == column} if isinstance(bins, dict) else bins
         alone = estimator.distribution(column, where, bins=own)
         assert (each.names, each.types, each.sampled, each.counted) == (
@@ -49,8 +49,8 @@ def test_columns_after_the_evidence_share_a_walk(estimator: Estimator) -> None:
 
 
 def test_the_condition_is_counted_once(estimator: Estimator) -> None:
-    found = estimator.distributions(["age", "city"], "age > 30")
-    assert found[0].total is found[1].total
+    distributions = estimator.distributions(["age", "city"], "age > 30")
+    assert distributions[0].total is distributions[1].total
 
 
 def test_an_unknown_column(estimator: Estimator) -> None:
