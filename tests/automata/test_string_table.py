@@ -52,7 +52,7 @@ def test_strings_that_begin_alike_are_searched_from_where_they_differ(texts: lis
     end = data.draw(st.integers(start, min(len(text), start + 20)))
     first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(texts))] * 2)))
     needle = text[start:end]
-    expected = [needle in each and first <= place < last for place, each in enumerate(texts)]
+    expected = [needle in each and first <= index < last for index, each in enumerate(texts)]
     assert table.find(needle.encode(), first, last).tolist() == expected
     patterns = [
         "%" * (start > 0) + needle + "%" * (end < len(text)),
@@ -93,11 +93,11 @@ def test_automata(texts: list[str], automaton: tuple[list[list[int]], list[bool]
     narrow, accepts = np.array(automaton[0]), np.array(automaton[1])
     among = np.arange(len(texts)) % 3 > 0 if some else None
     expected = []
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
         state = 0
         for character in text:
             state = narrow[state, ord(character) % 4]
-        expected.append(bool(accepts[state]) and (among is None or bool(among[place])))
+        expected.append(bool(accepts[state]) and (among is None or bool(among[index])))
     assert table.run(narrow[:, kind], accepts, among).tolist() == expected
     assert table.run_by_numpy(narrow, kind, accepts, among).tolist() == expected
 

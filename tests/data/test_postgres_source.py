@@ -128,7 +128,7 @@ def test_no_rows(server: PrivatePostgresServer) -> None:
 @given(st.lists(st.tuples(*VALUES.values()), min_size=1, max_size=8))
 def test_values_are_those_that_duckdb_has(server: PrivatePostgresServer, rows: list[tuple[object, ...]]) -> None:
     with server.connect() as connection:
-        names = [f"c{place}" for place in range(len(VALUES))]
+        names = [f"c{index}" for index in range(len(VALUES))]
         columns = ", ".join(f"{name} {POSTGRES.get(kind, kind)}" for name, kind in zip(names, VALUES, strict=True))
         connection.execute(f"DROP TABLE IF EXISTS odd.drawn; CREATE TABLE odd.drawn ({columns})")
         places = ", ".join(["%s"] * len(VALUES))

@@ -16,7 +16,7 @@ SIZES = (1, 2, 5, 200, 256, 257, 3_000, 70_000)  # of columns: codes of one, two
 
 def rows_of(rng: np.random.Generator, count: int, sizes: list[int]) -> CodedRows:
     codes = [rng.integers(0, size, count).astype(np.min_scalar_type(size - 1)) for size in sizes]
-    return CodedRows(codes, sizes, [(place,) for place in range(len(sizes))])
+    return CodedRows(codes, sizes, [(index,) for index in range(len(sizes))])
 
 
 def random_set(rng: np.random.Generator, column: int, size: int) -> CodeSet:

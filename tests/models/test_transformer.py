@@ -131,12 +131,12 @@ def test_what_comes_later_changes_nothing_before(spec: SharedTextSpec, column: i
     model, rng, own = network(spec), np.random.default_rng(2), spec.column(column)
     tokens, positions = strings(own, 4, rng)
     before = chances(model, tokens, positions, column=column)
-    for place in range(1, tokens.shape[1]):
+    for index in range(1, tokens.shape[1]):
         changed = tokens.clone()
-        changed[:, place] = (changed[:, place] + 1) % own.symbols
+        changed[:, index] = (changed[:, index] + 1) % own.symbols
         after = chances(model, changed, positions, column=column)
-        np.testing.assert_allclose(after[:, :place], before[:, :place], rtol=1e-5)
-        assert (np.abs(after[:, place] - before[:, place]).max(axis=1) > 1e-6).all()
+        np.testing.assert_allclose(after[:, :index], before[:, :index], rtol=1e-5)
+        assert (np.abs(after[:, index] - before[:, index]).max(axis=1) > 1e-6).all()
 
 
 def test_positions_and_context_tell() -> None:
@@ -162,10 +162,10 @@ def test_the_bucket_of_an_ngram_is_as_defined(string: list[int], lengths: set[in
     assert len(found) == len(spec.grams)
     for length, numbers in zip(spec.grams, found, strict=True):
         expected = []
-        for place in range(len(string)):
+        for index in range(len(string)):
             value = 2166136261
             for back in range(length):
-                token = string[place - back] if back <= place else spec.column(0).mask
+                token = string[index - back] if back <= index else spec.column(0).mask
                 value = ((value ^ token) * 16777619) % 2**32
             expected.append((value >> 7) % buckets)
         assert numbers[0].tolist() == expected

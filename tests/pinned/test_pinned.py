@@ -66,7 +66,7 @@ def short(answer: Any) -> Any:
     if isinstance(answer, list):
         flat = [number for each in answer for number in (each if isinstance(each, list) else [each])]
         if len(flat) > MOST_LISTED and all(isinstance(number, int | float) for number in flat):
-            weighted = math.fsum(number * (1 + place % 7) for place, number in enumerate(flat))
+            weighted = math.fsum(number * (1 + index % 7) for index, number in enumerate(flat))
             return {"length": len(flat), "sum": math.fsum(flat), "weighted": weighted}
         return [short(each) for each in answer]
     if isinstance(answer, str) and "Error: " in answer:

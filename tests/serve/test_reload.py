@@ -222,9 +222,9 @@ def test_answers_stay_right_while_files_are_replaced(file: Path, model: Path, ot
 
     with running(load_models([str(file)]), ServiceOptions(watch=0.01)) as client, ThreadPoolExecutor(4) as pool:
         asking = [pool.submit(ask, client) for _ in range(4)]
-        for place in range(5):
+        for index in range(5):
             before = reloads(client)
-            replace(file, (other, model)[place % 2])
+            replace(file, (other, model)[index % 2])
             until(lambda before=before: reloads(client) > before)  # type: ignore[misc]
         stop.set()
         assert sum(each.result() for each in asking) > 5

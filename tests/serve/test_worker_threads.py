@@ -117,7 +117,7 @@ def test_equal_questions_at_once_are_one(start: Callable[..., Client], slow: Slo
 
 
 def test_64_at_once_are_what_the_library_says(start: Callable[..., Client], estimator: Estimator) -> None:
-    clauses = [f"age > {20 + place % 32} AND score < 1.3 AND {'NOT ' * (place > 31)}married" for place in range(64)]
+    clauses = [f"age > {20 + index % 32} AND score < 1.3 AND {'NOT ' * (index > 31)}married" for index in range(64)]
     client = start()
     with ThreadPoolExecutor(64) as pool:
         replies = list(pool.map(lambda where: client.ask("estimate", where=where), clauses))
@@ -162,7 +162,7 @@ def test_an_answer_that_takes_too_long(start: Callable[..., Client], slow: Slow)
 
 def test_a_long_list_that_nobody_waits_for_is_left(start: Callable[..., Client], slow: Slow) -> None:
     client = start(models(slow), seconds=0.2)
-    assert client.ask("estimate", where=[f"age > {place}" for place in range(200)]).status == 408
+    assert client.ask("estimate", where=[f"age > {index}" for index in range(200)]).status == 408
     slow.let.set()
     wait_for(client)
     assert len(slow.asked) == 8
@@ -179,7 +179,7 @@ def test_a_list_that_takes_too_long_is_told_how_many_fit(start: Callable[..., Cl
 
     counting = Counting(slow._estimator)
     client = start(models(counting), seconds=1, threads=1)
-    clauses = [f"age > {place}" for place in range(200)]
+    clauses = [f"age > {index}" for index in range(200)]
     reply = client.ask("estimate", where=clauses)
     assert reply.status == 408
     assert "56 clauses of it were answered in time: ask for at most 28 at once" in reply.error["message"]

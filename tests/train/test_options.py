@@ -15,7 +15,7 @@ from countless.train.options import TrainOptions
 @pytest.mark.parametrize("schedule", ["stable", "cosine"])
 def test_the_learning_rate_climbs_then_falls_to_zero(schedule: str) -> None:
     options = TrainOptions(learning_rate=1.0, warmup=0.1, schedule=schedule)
-    rates = [options.learning_rate_at(place / 100) for place in range(101)]
+    rates = [options.learning_rate_at(index / 100) for index in range(101)]
     assert rates[0] < rates[5] < rates[10] == max(rates)
     assert all(later <= earlier for earlier, later in pairwise(rates[10:]))
     assert rates[-1] == pytest.approx(0.0, abs=1e-12)

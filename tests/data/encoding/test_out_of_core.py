@@ -140,19 +140,19 @@ def test_any_small_table(tmp_path: Path, data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3))
     rows = data.draw(st.lists(st.tuples(*(st.none() | VALUES[kind] for kind in kinds)), min_size=1, max_size=40))
     connection = connect()
-    columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(kinds))
+    columns = ", ".join(f"c{index} {kind}" for index, kind in enumerate(kinds))
     connection.execute(f"CREATE TABLE t ({columns})")
     connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(kinds))})", rows)
     relation = connection.table("t")
     whole = Table.encode(relation)
     names = ", ".join(
-        f"CASE WHEN c{place} IS NULL THEN NULL ELSE CAST(c{place} AS VARCHAR) END" for place in range(len(kinds))
+        f"CASE WHEN c{index} IS NULL THEN NULL ELSE CAST(c{index} AS VARCHAR) END" for index in range(len(kinds))
     )
-    for place, column in enumerate(whole.schema.coded):
+    for index, column in enumerate(whole.schema.coded):
         read = connection.execute(f"SELECT {names} FROM t").fetchall()
         texts = [*column.values, None]
-        told = [texts[code] for code in np.asarray(whole.codes[place])]
-        wanted = [row[place] if row[place] != "-0.0" or "-0.0" in texts else "0.0" for row in read]
+        told = [texts[code] for code in np.asarray(whole.codes[index])]
+        wanted = [row[index] if row[index] != "-0.0" or "-0.0" in texts else "0.0" for row in read]
         assert told == [text if text != "0.0" or "0.0" in texts else "-0.0" for text in wanted]
     path = tmp_path / "codes"
     assert records(encode_mapped(Source.open(relation), EncodeOptions(), path, MEMORY)) == records(whole)

@@ -26,7 +26,7 @@ def table(**columns: list[object]) -> duckdb.DuckDBPyRelation:
     """A table of some columns of numbers or strings."""
     connection = connect()
     kinds = {name: "VARCHAR" if any(isinstance(v, str) for v in own) else "INTEGER" for name, own in columns.items()}
-    selected = ", ".join(f"unnest(${place}::{kinds[name]}[]) AS {name}" for place, name in enumerate(columns, 1))
+    selected = ", ".join(f"unnest(${index}::{kinds[name]}[]) AS {name}" for index, name in enumerate(columns, 1))
     return connection.sql(f"SELECT {selected}", params=list(columns.values()))
 
 
@@ -65,7 +65,7 @@ def test_rows_of_old_symbols_move_to_their_new_codes() -> None:
     again = Table(growth.schema, tuple(moved.T))
     after = growth.schema.coded[0]
     if after.grid is None:
-        assert [int(after.values[code]) for code in column_codes(again)[0]] == [3 * place for place in range(2500)]
+        assert [int(after.values[code]) for code in column_codes(again)[0]] == [3 * index for index in range(2500)]
     assert column_codes(again)[1].max() == 1
 
 

@@ -131,7 +131,7 @@ def test_thinning_keeps_every_value_and_the_mean() -> None:
 def test_particles_of_equal_mass_do_not_all_take_the_same_quantile() -> None:
     """With parents of equal mass, one shared offset would give every one of them the same symbol."""
     runtime = JointRuntime(np.ones((40, 40, 5)))
-    trace = Trace(with_axes(Box(), [axis((40, 40, 5), place) for place in range(3)]), power=1.0, scattered=True)
+    trace = Trace(with_axes(Box(), [axis((40, 40, 5), index) for index in range(3)]), power=1.0, scattered=True)
     for seed in range(5):
         rows = traced([runtime], trace, 40, seed)
         shares = np.bincount(rows.symbols[:, 2], rows.masses)

@@ -44,7 +44,7 @@ class Case:
 
     def boxes(self, seed: int, count: int = 40) -> list[Box]:
         rng = np.random.default_rng(seed)
-        boxes_drawn = [random_box(self.spec, rng, wide=bool(place % 2)) for place in range(count)]
+        boxes_drawn = [random_box(self.spec, rng, wide=bool(index % 2)) for index in range(count)]
         return [box for box in boxes_drawn if box.filters]
 
     def known(self, seed: int) -> list[Known]:

@@ -197,10 +197,10 @@ def test_a_context_does_not_depend_on_the_others(make: Any) -> None:
     runtime = make(CONDITIONAL, arrays(CONDITIONAL))
     contexts = np.array([[0, 1, 2], [2, 1, 4], [1, 0, 0]])  # the second of nothing but MASK
     together = runtime.tree(contexts)
-    for place, context in enumerate(contexts):
+    for index, context in enumerate(contexts):
         alone = runtime.tree(context[None])
-        assert_close(together.roots[10 * place : 10 * place + 10], alone.roots, rtol=1e-5)
-        assert_close(together.extend([10 * place + 3], [1]), alone.extend([3], [1]), rtol=1e-5)
+        assert_close(together.roots[10 * index : 10 * index + 10], alone.roots, rtol=1e-5)
+        assert_close(together.extend([10 * index + 3], [1]), alone.extend([3], [1]), rtol=1e-5)
     assert_close(together.roots[10:20], runtime.tree().roots, rtol=1e-5)
     assert_close(together.starts[1:2], runtime.tree().starts, rtol=1e-5)
 

@@ -62,8 +62,8 @@ class Both:
         truths = {row[:keys]: row[keys:] for row in self.truth(sql)}
         result = self.estimator.query(sql, intervals=True)
         for row in result.rows:
-            for place, truth in enumerate(truths.get(row[:keys], ())):
-                answer, low, high = row[keys + 3 * place : keys + 3 * place + 3]
+            for index, truth in enumerate(truths.get(row[:keys], ())):
+                answer, low, high = row[keys + 3 * index : keys + 3 * index + 3]
                 if truth is not None and answer is not None:
                     yield answer, low, high, truth
 

@@ -11,7 +11,7 @@ from countless.estimator.calibration.coverage import interval_facts
 
 def test_a_query_is_judged_by_the_others() -> None:
     """Of 50 queries that lie together, the bar leaves out 4% of the others, which are two, at either end."""
-    spread = [CalibrationQuery("x", 100 + place, 150.0, Shape(2)) for place in range(50)]
+    spread = [CalibrationQuery("x", 100 + index, 150.0, Shape(2)) for index in range(50)]
     interval = interval_facts(Calibration(tuple(spread)), 1000, None)
     assert interval["coverage"] == 48 / 50  # the estimate is above all truths, and the bar holds it
     assert interval["width"] == {

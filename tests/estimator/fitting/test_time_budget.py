@@ -23,8 +23,8 @@ def test_all_stages_together_take_the_budget(reading: float, bits: list[float]) 
     clock = Clock()
     plan = TimePlan(300.0, clock)
     clock.now += reading
-    for place in range(len(bits) - 1):  # of text columns
-        clock.now += plan.counting(len(bits) - 1 - place) or 0.0
+    for index in range(len(bits) - 1):  # of text columns
+        clock.now += plan.counting(len(bits) - 1 - index) or 0.0
     plan.start_training(texts=len(bits) > 1)
     assert not plan.extended
     for network in range(len(bits)):

@@ -102,7 +102,7 @@ class TestColumns:
     def test_values_have_the_tables_types(self, estimator: Estimator) -> None:
         sample = estimator.sample(50)
         assert sample.names == estimator.columns
-        kinds = [{type(row[place]) for row in sample} - {type(None)} for place in range(5)]
+        kinds = [{type(row[index]) for row in sample} - {type(None)} for index in range(5)]
         assert kinds == [{int}, {str}, {bool}, {datetime.date}, {decimal.Decimal}]
         frame = sample.to_pandas()
         assert list(frame.columns) == list(estimator.columns)

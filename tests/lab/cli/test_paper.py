@@ -166,7 +166,7 @@ class TestExhibits:
     def test_failures_are_listed_and_the_rest_is_written(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        failed = {f"cell{place}": "no memory" for place in range(7)}
+        failed = {f"cell{index}": "no memory" for index in range(7)}
         monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", lambda *_: SweepOutcome(9, failed, ("one", "two")))
         partly = Pretended(lambda cell: "uniform" in cell.name)
         monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: partly)

@@ -27,7 +27,7 @@ __all__ = ["run"]
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("small") / "small.csv"
-    pd.DataFrame({name: [n * place % 7 for n in range(300)] for place, name in enumerate("abcd", 2)}).to_csv(
+    pd.DataFrame({name: [n * index % 7 for n in range(300)] for index, name in enumerate("abcd", 2)}).to_csv(
         path, index=False
     )
     return path

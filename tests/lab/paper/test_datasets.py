@@ -33,7 +33,7 @@ DROPPED = ["NOEXCH", "ZIP", "POP901", "POP902", "POP903", "AVGGIFT", "CONTROLN",
 
 def census_file(folder: Path, rows: int = 5) -> Path:
     lines = [",".join(CENSUS)]
-    lines += [",".join([str(10000 + row), *(str((row * place) % 7) for place in range(1, 69))]) for row in range(rows)]
+    lines += [",".join([str(10000 + row), *(str((row * index) % 7) for index in range(1, 69))]) for row in range(rows)]
     path = folder / "USCensus1990.data.txt"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -277,7 +277,7 @@ class TestFinding:
     def test_more_columns_in_another_order_and_case(self, tmp_path: Path) -> None:
         path = tmp_path / "USCensus1990.data.txt"
         names = [*reversed(CENSUS), "it's new"]
-        path.write_text(",".join(names).upper() + "\n" + ",".join(str(place) for place in range(70)) + "\n")
+        path.write_text(",".join(names).upper() + "\n" + ",".join(str(index) for index in range(70)) + "\n")
         source = sized("census", 1).open(path)
         assert [name for name, _ in source.columns()] == list(CENSUS[1:])
         assert values(source, "dAge") == [67]
@@ -318,7 +318,7 @@ def test_the_advice_is_only_taken_where_nothing_was_chosen() -> None:
 
 class TestCommands:
     def test_fit_and_evaluate(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        rows = [f"{n},{','.join(str(n * place % 5) for place in range(68))}" for n in range(200)]
+        rows = [f"{n},{','.join(str(n * index % 5) for index in range(68))}" for n in range(200)]
         (tmp_path / "USCensus1990.data.txt").write_text("\n".join([",".join(CENSUS), *rows]) + "\n")
         monkeypatch.setenv("COUNTLESS_DATA", str(tmp_path))
         model = tmp_path / "m"

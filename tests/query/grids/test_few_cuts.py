@@ -18,14 +18,14 @@ def lines(draw: st.DrawFn) -> Line:
     """Cells of one knot or several, of whole numbers or not."""
     knots = draw(st.lists(st.integers(-20, 60), min_size=1, max_size=14, unique=True).map(sorted))
     starts, shares, distinct = [0], [0.0], [1]
-    for place in range(1, len(knots)):
+    for index in range(1, len(knots)):
         if draw(st.booleans()):  # a new cell
-            starts.append(place)
+            starts.append(index)
             shares.append(0.0)
             distinct.append(1)
         else:
             shares.append(1.0)
-            shares[-2] = 0.5 if place - 1 > starts[-1] else 0.0
+            shares[-2] = 0.5 if index - 1 > starts[-1] else 0.0
             distinct[-1] = max(distinct[-1] + 1, draw(st.sampled_from([0, 10**10])))
     kind = draw(st.sampled_from(["BIGINT", "DOUBLE"]))
     values = tuple(map(str, knots if kind == "BIGINT" else map(float, knots)))

@@ -162,8 +162,8 @@ def test_a_schema_with_parts_is_stored_and_a_damaged_one_refused(grids: World) -
 
 
 def test_the_parts_of_every_row_are_codes_of_the_table(grids: World) -> None:
-    for place, part in enumerate(grids.schema.calendar, len(grids.schema.coded)):
+    for index, part in enumerate(grids.schema.calendar, len(grids.schema.coded)):
         counts = dict(grids.source.rows(f"SELECT {part.sql}, count(*) FROM {grids.source.table} GROUP BY 1"))
         expected = [counts.get(number, 0) for number in range(part.first, part.last + 1)]
-        assert grids.table.counts[place].tolist() == expected + ([counts.get(None, 0)] if part.has_null else [])
-        assert np.sum(grids.table.counts[place]) == grids.schema.rows
+        assert grids.table.counts[index].tolist() == expected + ([counts.get(None, 0)] if part.has_null else [])
+        assert np.sum(grids.table.counts[index]) == grids.schema.rows

@@ -139,8 +139,8 @@ def test_names_that_double() -> None:
 
 def test_few_tables_are_kept() -> None:
     sandbox, number = Sandbox(), owner()
-    for place in range(MOST_TABLES + 1):
-        sandbox.table(f"t{place}", number, f"CREATE TEMP TABLE t{place} AS SELECT {place} AS n")
+    for index in range(MOST_TABLES + 1):
+        sandbox.table(f"t{index}", number, f"CREATE TEMP TABLE t{index} AS SELECT {index} AS n")
         assert sandbox.has("t0", number)  # so it is the one last used
     assert sandbox.has("t0", number)
     assert not sandbox.has("t1", number)

@@ -88,7 +88,7 @@ def agrees(where: str, modelled: bool = True) -> None:
 def times(region: Region, row: dict[str, str | None]) -> int:
     """In how many boxes ``row`` is."""
     return sum(
-        all(holds(box.texts, place, row[text.name]) for place, text in enumerate(SCHEMA.texts) if text.name in row)
+        all(holds(box.texts, index, row[text.name]) for index, text in enumerate(SCHEMA.texts) if text.name in row)
         and all(
             item.constraint.transitions[0].weights[item.constraint.start, code(item.positions[0], row)] == 1
             for item in box.filters
@@ -431,7 +431,7 @@ def rows() -> tuple[duckdb.DuckDBPyConnection, list[dict[str, str | None]]]:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE rows (place INTEGER, n INTEGER, s VARCHAR, t VARCHAR, u VARCHAR)")
     connection.executemany(
-        "INSERT INTO rows VALUES (?, ?, ?, ?, ?)", [[place, *row.values()] for place, row in enumerate(table)]
+        "INSERT INTO rows VALUES (?, ?, ?, ?, ?)", [[index, *row.values()] for index, row in enumerate(table)]
     )
     return connection, table
 
@@ -486,7 +486,7 @@ def test_a_pattern_is_no_number() -> None:
 
 def test_a_list_of_very_many_texts_is_refused_soon_and_its_parts_are_answered() -> None:
     count = 20_000
-    texts = [f"'{place:b}'".replace("0", "a").replace("1", "b") for place in range(count)]
+    texts = [f"'{index:b}'".replace("0", "a").replace("1", "b") for index in range(count)]
     started = time.process_time()
     with pytest.raises(QueryTooLargeError, match="the list has 20,000 texts, too many for one question") as caught:
         world()[1].compile(f"t IN ({', '.join(texts)})")

@@ -82,7 +82,7 @@ class TestBatches:
             starts = [] if first is None else list(range(first, len(string), WINDOW))
             assert [positions[0] for _, positions, _ in batch] == starts
             for start, (tokens, positions, targets) in zip(starts, batch, strict=True):
-                assert positions == [min(start + place, LONG.length) for place in range(WINDOW + 1)]
+                assert positions == [min(start + index, LONG.length) for index in range(WINDOW + 1)]
                 assert targets == [IGNORED, *padded(string[start + 1 :], WINDOW)]
                 known = string[start : start + WINDOW]
                 assert tokens[: len(known) + 1] == [made.spec.mask, *known]
@@ -133,11 +133,11 @@ class TestBatches:
 
     def test_what_follows_a_gap_is_the_share_of_rows(self) -> None:
         made = strings_of(ROWS)
-        for place in range(LONG.length + 1):
+        for index in range(LONG.length + 1):
             expected = np.zeros(made.spec.symbols)
             for row in ROWS:
-                expected[padded(symbols(row), LONG.length + 1, made.spec.end)[place]] += 1 / len(ROWS)
-            np.testing.assert_allclose(made.after_gaps[place].numpy(), expected, rtol=1e-6)
+                expected[padded(symbols(row), LONG.length + 1, made.spec.end)[index]] += 1 / len(ROWS)
+            np.testing.assert_allclose(made.after_gaps[index].numpy(), expected, rtol=1e-6)
 
 
 def sentences(count: int = 2400, seed: int = 0) -> tuple[TextColumn, list[str]]:

@@ -102,7 +102,7 @@ def statements(draw: st.DrawFn) -> tuple[str, int, bool]:
     sql = f"SELECT {', '.join([*groups, *aggregates])} FROM t {draw(WHERES)}"
     if not groups:
         return f"{sql} {having}", 0, True
-    places = ", ".join(str(place) for place in range(1, len(groups) + 1))
+    places = ", ".join(str(index) for index in range(1, len(groups) + 1))
     sql += f" GROUP BY {draw(st.sampled_from([', '.join(groups), places, 'ALL']))} {having}"
     ordered = draw(st.booleans())
     return f"{sql} ORDER BY {places} LIMIT 3 OFFSET 1" if ordered else sql, len(groups), ordered

@@ -25,7 +25,7 @@ def test_every_value_with_its_share(estimator: Estimator) -> None:
     distribution = estimator.distribution("city", WHERE)
     assert distribution.names == ("city", "share", "rows", "low", "high")
     assert {row[0] for row in distribution} == {"Oslo", "Rome", "New York", "Łódź", None}
-    shares, rows, low, high = (np.array([row[place] for row in distribution]) for place in range(1, 5))
+    shares, rows, low, high = (np.array([row[index] for row in distribution]) for index in range(1, 5))
     assert shares.sum() == pytest.approx(1.0)
     assert rows.sum() == pytest.approx(estimator.estimate(WHERE).rows)
     assert (np.diff(rows) <= 0).all()

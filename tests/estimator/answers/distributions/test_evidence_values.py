@@ -22,7 +22,7 @@ def test_listed_combinations_are_those_that_are_sorted(
     rng = np.random.default_rng(seed)
     rows, others = ([rng.integers(0, size, count) for size in sizes] for count in rng.integers(0, 40, 2))
     masses = rng.random(len(rows[0])) * (rng.random(len(rows[0])) < 0.8)
-    axes = [joint.Axis(place, (place,), (size,), size) for place, size in enumerate(sizes)]
+    axes = [joint.Axis(index, (index,), (size,), size) for index, size in enumerate(sizes)]
     names = np.ravel_multi_index(tuple(rows), tuple(sizes))
     combinations = []
     for most in (MOST, 0):
