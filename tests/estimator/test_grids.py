@@ -119,8 +119,8 @@ def with_key() -> tuple[Source, Estimator]:
         connect().sql("SELECT range * 7 AS id, CASE range WHEN 5 THEN 4 ELSE range END AS twice FROM range(6000)")
     )
     network = Network(hidden=16, blocks=1, embedding=4)
-    options = {"max_distinct": 100, "epochs": 1, "network": network, "evidence": "50%", "calibrate": False}
-    return source, fit(source, **options)
+    model = fit(source, max_distinct=100, epochs=1, network=network, evidence="50%", calibrate=False)
+    return source, model
 
 
 def test_a_column_without_duplicates_bounds_the_count(with_key: tuple[Source, Estimator], tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class _ComparedText(NamedTuple):
 class _KnownExpression(NamedTuple):
     """The values of an expression of a column, for each of its codes, and among the evidence rows if it has a grid."""
 
-    index: int
+    column_index: int
     values: WholeNumbers
     seen: WholeNumbers | None
 
@@ -80,7 +80,7 @@ class KnownExpressions:
         known = None if compared is None else self._known.get(compared[:2])
         if compared is None or known is None:
             return None
-        schema, index = self._compiler.schema, known.index
+        schema, index = self._compiler.schema, known.column_index
         truth = known.values.truth(compared.operator, compared.numbers)
         if known.seen is None:
             if truth.true.all():
