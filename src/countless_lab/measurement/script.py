@@ -28,7 +28,9 @@ def table_and_model(doc: str | None, queries: int, seed: int = 0) -> argparse.Ar
     return parser
 
 
-def percentiles(values: Sequence[float] | Any, percents: Sequence[float] = (50, 95, 99, 100), digits: int = 3) -> dict[str, float]:
+def percentiles(
+    values: Sequence[float] | Any, percents: Sequence[float] = (50, 95, 99, 100), digits: int = 3
+) -> dict[str, float]:
     """Percentiles by name; the 100th is the maximum.
 
     >>> percentiles([1.0, 2.0, 4.0], (50, 99.9, 100))

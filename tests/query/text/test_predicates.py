@@ -526,7 +526,7 @@ def test_what_is_bound_to_the_begin_is_no_ideal(pattern: str) -> None:
     assert not box.texts[0].language.strings.is_left_ideal
 
 
-REGEX_PARTS = (
+REGEX_PIECES = (
     "a",
     "Z",
     "0",
@@ -551,7 +551,9 @@ REGEX_PARTS = (
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.sampled_from([*REGEX_PARTS, "*", "+", "?", ".", "{", "2}", "(?i)", "é", "'"]), max_size=8).map("".join))
+@given(
+    st.lists(st.sampled_from([*REGEX_PIECES, "*", "+", "?", ".", "{", "2}", "(?i)", "é", "'"]), max_size=8).map("".join)
+)
 def test_re2_takes_plain_expressions(pattern: str) -> None:
     if is_plain(pattern):
         assert duckdb.execute("SELECT regexp_matches('a', $1)", [pattern]).fetchone() is not None
