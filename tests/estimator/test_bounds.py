@@ -46,6 +46,7 @@ def matches(number: float, item: tuple[str, float]) -> bool:
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(dependent_tables(), st.lists(RANGES, min_size=1, max_size=2), RANGES, st.sampled_from([3, 1000]))
 @example((FAR, FAR), [(">=", 101.5)], (">", -1.0), 3)
+@example(([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0]), [("<", 2.0)], ("<", 1.526297926902771), 3)
 @example((FAR, FAR), [(">=", 101.0), ("<", 101.5)], (">", -1.0), 3)
 def test_bounds_hold_the_truth(
     rows: tuple[list[float], list[float]], first: Sequence[tuple[str, float]], second: tuple[str, float], most: int

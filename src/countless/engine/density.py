@@ -136,7 +136,7 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | 
     whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True, least=1.0)
     answers = [whole] * len(boxes)
     filtered = [index for index, box in enumerate(boxes) if box.filters]
-    if len(filtered) == len(boxes):
+    if len(filtered) == len(boxes) > 0:
         answers = _of_columns(runtimes, boxes, name, budget, seed)
     elif filtered:
         column_answers = _of_columns(runtimes, [boxes[index] for index in filtered], name, budget, seed)

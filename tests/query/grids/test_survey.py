@@ -316,7 +316,9 @@ def test_a_decimal_is_equal_to_the_float_that_is_nearest_to_it(kind: str, text: 
     scale = scale_of("DECIMAL(6,2)")
     assert scale.read(kind, text) == scale.read("DECIMAL(6,2)", text)
     assert scale.read("DOUBLE", "99.994") not in (scale.read("DECIMAL(6,2)", "99.99"), None)
-    assert scale_of("DECIMAL(38,37)").read(kind, "0.1") == scale_of("DECIMAL(38,37)").read("DECIMAL(38,37)", "0.1")
+    fine = "DECIMAL(12,4)"
+    assert scale_of(fine).read(kind, "0.1") == scale_of(fine).read(fine, "0.1")
+    assert scale_of("DECIMAL(38,37)").read(kind, "0.1") is None  # neighbours are the same float
 
 
 @pytest.mark.parametrize("text", ["inf", "-inf", "nan", "1e+300"])

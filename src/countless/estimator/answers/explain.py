@@ -129,6 +129,8 @@ class Explanation:
         >>> for word, meaning in est.explain("age > 35 AND hours_per_week > 45").legend:
         ...     print(f"{word}: {meaning}")
         fused: the default method: exact counts, evidence rows and the model together
+        evidence rows: random rows of the table in the model file; more of them: fit with --evidence N
+        by search: the column's values were compared one by one, without SQL
         """
         shown = str(self)
         return tuple((word, meaning) for word, sign, meaning in WORDS if sign in shown)

@@ -175,10 +175,14 @@ def most_values(scale: Scale, pieces: Iterable[Sequence[Cut | None]], null: bool
     >>> day = scale_of("INTEGER")
     >>> most_values(day, [((3, 0), (3, 1)), ((5, 0), (9, 1))], False), most_values(day, [((3, 0), None)], False)
     (6, None)
+    >>> most_values(day, [], False), most_values(day, [], True)
+    (0, None)
     """
+    if null:
+        return None
     total = 0
     for low, high in pieces:
-        if null or low is None or high is None:
+        if low is None or high is None:
             return None
         if (low[0], low[1], high[1]) == (high[0], 0, 1):
             total += 1

@@ -11,7 +11,8 @@ UNITS_TOLD_APART = {"FLOAT": 2**23, "DOUBLE": 2**52}  # neighbours below that ar
 EXACT_POWERS_OF_TEN = {"FLOAT": 10, "DOUBLE": 22}  # by larger ones DuckDB cannot divide without another rounding
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}  # with a U before it, the same
 HUGE = frozenset({"HUGEINT", "UHUGEINT"})  # DuckDB compares one with the other as DOUBLEs
-MOST_DIGITS = 15  # of a number that is certainly rounded to a float as Python does it
+MOST_DIGITS = 15  # of a number of 128 bits that DuckDB rounds to a float once, as Python does
+MOST_DIGITS_OF_64_BITS = 18  # a DECIMAL with more takes 128 bits
 
 
 def is_told_apart(column: str, kind: str, text: str) -> bool:
@@ -48,9 +49,13 @@ def is_told_apart(column: str, kind: str, text: str) -> bool:
 
 
 def has_exact_float(kind: str, text: str) -> bool:
-    """Whether DuckDB casts a number to a float as Python does: large ones are rounded twice.
+    """Whether DuckDB casts a number to a float as Python does: large ones of 128 bits are rounded twice.
 
-    >>> has_exact_float("HUGEINT", "122615018465052810556"), has_exact_float("DECIMAL(4,1)", "100.5")
+    >>> has_exact_float("HUGEINT", "122615018465052810556"), has_exact_float("DECIMAL(16,15)", "1.526297926902771")
     (False, True)
     """
-    return kind in FLOATS or sum(letter.isdigit() for letter in text) <= MOST_DIGITS
+    if kind in FLOATS or (kind in INTEGERS and kind not in HUGE):
+        return True
+    if kind not in HUGE and decimal_digits(kind)[0] <= MOST_DIGITS_OF_64_BITS:
+        return True
+    return sum(letter.isdigit() for letter in text) <= MOST_DIGITS
