@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from countless.cancellation import propagate
 from countless.engine.density import Density
+from countless.engine.methods import METHODS
 from countless.errors import CountlessError, NoTextModelError
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
@@ -73,14 +74,14 @@ def estimate_of(
             least, most = found.least * rows, found.most * rows
             refuted = is_refuted(max(count * found.excess, 1.0), factors, least, most)
             low, high = (least, most) if refuted else (max(low, least), min(high, most))
-        bound = question.region.most
+        bound = question.region.most if METHODS[method].uses_counts else None
         if bound is not None:  # filters on unique columns
             count, low, high = min(count, bound), min(low, bound), min(high, bound)
         answer, low, high = factor * count, factor * low, min(float(now), factor * high)
     return Estimate(
         where=question.where,
         rows=answer,
-        selectivity=found.value,
+        selectivity=min(found.value, count / max(rows, 1)),
         low=low,
         high=high,
         level=calibration.level,
