@@ -126,6 +126,7 @@ def test_ranges_are_right_within_the_resolution(where: str) -> None:
         "i IN (777, 1000000)",
         "i = 777.5",
         "i IS NOT DISTINCT FROM 777",
+        "i IS NOT DISTINCT FROM NULL::INTEGER",
         "i > 776.5 AND i < 777.5",
         "f = 'nan'",
         "f <> 'nan'",

@@ -121,11 +121,14 @@ class StringJudge(ABC):
         return self.nowhere() if text is None else self.compared(folds, kind, text)
 
     def _null_safe(self, node: exp.Expr) -> Truth:
-        constant = node.this if node.expression.find(exp.Column) else node.expression
-        if isinstance(constant, exp.Null):
+        column, constant = node.this, node.expression
+        if constant.find(exp.Column):
+            column, constant = constant, column
+        read = self._numbers if _is_length(column) else self._constants
+        if isinstance(constant, exp.Null) or read([constant], node) == [None]:
             truth = self.null()
         else:
-            equal = self._comparison(exp.EQ, node.this, node.expression, node)
+            equal = self._comparison(exp.EQ, column, constant, node)
             truth = Truth(equal.true, ~equal.true)
         return _negated(truth) if isinstance(node, exp.NullSafeNEQ) else truth
 
