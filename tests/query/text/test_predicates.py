@@ -23,8 +23,8 @@ from countless.estimator.answers.evidence import Evidence
 from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
+from countless.query.text.duckdb_strings import members_of_class
 from countless.query.text.regex_syntax import is_plain
-from countless.query.text.string_facts import members_of_class
 from countless.query.text.string_sets import _of_one_piece, _of_pieces
 from countless.region import Region
 

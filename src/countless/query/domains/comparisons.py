@@ -20,7 +20,7 @@ from countless.query.domains.plain_comparison import (
 )
 
 # Each operator: its sign, its expression, the same with its sides swapped, and its function in Python.
-_COMPARED: tuple[tuple[str, type[exp.Expr], type[exp.Expr], Callable[[Any, Any], Any]], ...] = (
+_COMPARISONS: tuple[tuple[str, type[exp.Expr], type[exp.Expr], Callable[[Any, Any], Any]], ...] = (
     ("=", exp.EQ, exp.EQ, operator.eq),
     ("<>", exp.NEQ, exp.NEQ, operator.ne),
     ("<", exp.LT, exp.GT, operator.lt),
@@ -28,10 +28,10 @@ _COMPARED: tuple[tuple[str, type[exp.Expr], type[exp.Expr], Callable[[Any, Any],
     (">", exp.GT, exp.LT, operator.gt),
     (">=", exp.GTE, exp.LTE, operator.ge),
 )
-OPERATORS = {sign: kind for sign, kind, _, _ in _COMPARED}
-SIGNS = {kind: sign for sign, kind, _, _ in _COMPARED}
-FLIPPED = {kind: swapped for _, kind, swapped, _ in _COMPARED}
-FUNCTIONS = {kind: function for _, kind, _, function in _COMPARED}
+OPERATORS = {sign: kind for sign, kind, _, _ in _COMPARISONS}
+SIGNS = {kind: sign for sign, kind, _, _ in _COMPARISONS}
+FLIPPED = {kind: swapped for _, kind, swapped, _ in _COMPARISONS}
+FUNCTIONS = {kind: function for _, kind, _, function in _COMPARISONS}
 CASTS = {
     exp.DType.DOUBLE: "DOUBLE",
     exp.DType.DATE: "DATE",
@@ -55,10 +55,10 @@ def plain_comparison(predicate: exp.Expr) -> PlainComparison | None:
         return PlainComparison(IS_NULL)
     kind, column = type(predicate), predicate.this
     if kind in FLIPPED:
-        other = predicate.expression
-        if isinstance(other, exp.Column):
-            column, other, kind = other, column, FLIPPED[kind]
-        sign, nodes = SIGNS[kind], [other]
+        constant_side = predicate.expression
+        if isinstance(constant_side, exp.Column):
+            column, constant_side, kind = constant_side, column, FLIPPED[kind]
+        sign, nodes = SIGNS[kind], [constant_side]
     elif kind is exp.Between and not predicate.args.get("symmetric"):
         sign, nodes = BETWEEN, [predicate.args["low"], predicate.args["high"]]
     elif kind is exp.In and not predicate.args.get("query"):

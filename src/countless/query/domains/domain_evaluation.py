@@ -30,7 +30,7 @@ from countless.query.domains.comparisons import FUNCTIONS, OPERATORS, plain_comp
 from countless.query.domains.plain_comparison import BETWEEN, IN, NUMBER
 from countless.query.domains.truth import Truth
 from countless.query.parsing.sql import written
-from countless.query.sandbox.as_written import columns_of
+from countless.query.sandbox.original_sql import columns_of
 from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
 
 ZERO = "0.0"
@@ -76,8 +76,8 @@ class DomainTables:
         Without a column (``index`` None) the predicate is a constant and the arrays have one element. With ``probes``
         it is told at these values of a grid's column instead of at its knots.
         """
-        if index is not None and probes is None and (known := self._by_values(index, predicate)) is not None:
-            return known
+        if index is not None and probes is None and (truth_by_values := self._by_values(index, predicate)) is not None:
+            return truth_by_values
         renamed = _renamed(predicate)
         try:
             with borrowed() as sandbox:
@@ -135,14 +135,16 @@ class DomainTables:
 
         A string literal takes on the column's type; anything else keeps its own.
         """
-        found = []
+        expressions = []
         for node in nodes:
             sql = written(node)
-            found.append(f"CAST({sql} AS {kind})" if isinstance(node, exp.Literal) and node.is_string else f"({sql})")
-        selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in found)
+            expressions.append(
+                f"CAST({sql} AS {kind})" if isinstance(node, exp.Literal) and node.is_string else f"({sql})"
+            )
+        selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in expressions)
         try:
             with borrowed() as sandbox:
-                rows = sandbox.ask(f"SELECT {selected}", ", ".join(found))
+                rows = sandbox.ask(f"SELECT {selected}", ", ".join(expressions))
         except duckdb.Error:
             return None
         return list(zip(rows[0][::2], rows[0][1::2], strict=True)) if len(rows) == 1 else None
@@ -174,10 +176,10 @@ class DomainTables:
         """For each of ``regexes``, which are about one character, which of ``characters`` match."""
         quoted = (sql_literal(regex, TEXT) for regex in regexes)  # as constants, so that each is compiled once
         selected = ", ".join(f"list(regexp_full_match(character, {regex}) ORDER BY place)" for regex in quoted)
-        listed = "SELECT unnest($1::VARCHAR[]) AS character, unnest(range(len($1::VARCHAR[]))) AS place"
+        numbered = "SELECT unnest($1::VARCHAR[]) AS character, unnest(range(len($1::VARCHAR[]))) AS place"
         with borrowed() as sandbox:
-            rows = sandbox.run(f"SELECT {selected} FROM ({listed})", [list(characters)])
-        return [list(found or ()) for found in rows[0]]
+            rows = sandbox.run(f"SELECT {selected} FROM ({numbered})", [list(characters)])
+        return [list(matches or ()) for matches in rows[0]]
 
     def _table(self, sandbox: Sandbox, index: int, probes: Collection[str] | None) -> str:
         column = self.schema.coded_column(index)

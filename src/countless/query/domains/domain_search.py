@@ -62,12 +62,12 @@ class Search:
 
     def satisfied(self, index: int, comparison: PlainComparison, negated: bool = False) -> BoolArray | None:
         """The codes for which a ``comparison`` is true, or false if it is ``negated``; None if DuckDB must tell."""
-        size, null = self._sizes.get(index) or self._size_of(index)
+        size, null_code = self._sizes.get(index) or self._size_of(index)
         operator, constants = comparison
         if operator == IS_NULL:
-            found: BoolArray = np.full(size, negated)
-            found[null:] = not negated
-            return found
+            matches: BoolArray = np.full(size, negated)
+            matches[null_code:] = not negated
+            return matches
         try:
             keys = self._keys[index]
         except KeyError:
@@ -75,15 +75,15 @@ class Search:
         ranges = None if keys is None else _ranges(keys, operator, constants)
         if ranges is None:
             return None
-        found = np.zeros(size, dtype=np.bool_)
+        matches = np.zeros(size, dtype=np.bool_)
         if (operator == "<>") == negated:
             for low, high in ranges:
-                found[low:high] = True
-            return found
-        found[:null] = True
+                matches[low:high] = True
+            return matches
+        matches[:null_code] = True
         for low, high in ranges:
-            found[low:high] = False
-        return found
+            matches[low:high] = False
+        return matches
 
     def _size_of(self, index: int) -> tuple[int, int]:
         """How many codes a column has, and where NULL is among them."""
@@ -133,14 +133,14 @@ class _Keys:
 
 def _ranges(keys: _Keys, operator: str, constants: tuple[Constant, ...]) -> list[tuple[int, int]] | None:
     """The ranges of codes that a comparison allows (for <>: forbids)."""
-    found = [keys.read(constant) for constant in constants]
-    if None in found:
+    literal_keys = [keys.read(constant) for constant in constants]
+    if None in literal_keys:
         return None
     if operator == BETWEEN:
-        return [(keys.range(">=", found[0])[0], keys.range("<=", found[1])[1])]
+        return [(keys.range(">=", literal_keys[0])[0], keys.range("<=", literal_keys[1])[1])]
     if operator == IN:
         operator = "="
-    return [keys.range(operator, key) for key in found]
+    return [keys.range(operator, key) for key in literal_keys]
 
 
 def _keys_of(column: Column) -> _Keys | None:

@@ -20,41 +20,41 @@ from countless.data.columns.types import TEXT
 from countless.errors import QueryError, is_final
 from countless.query.domains.comparisons import FUNCTIONS
 from countless.query.domains.truth import Truth
-from countless.query.text.judge import Folds, StringJudge
+from countless.query.text.duckdb_strings import DuckDBStrings
 from countless.query.text.regex_automata import matching
 from countless.query.text.regex_syntax import Regex, required_texts
-from countless.query.text.string_facts import StringFacts
+from countless.query.text.string_evaluator import Folds, StringEvaluator
 from countless.query.text.string_sets import Pieces, Script
 
 
 class StringSearch:
     """The strings of a schema's columns; those of a column are made ready when first needed. Safe to share."""
 
-    def __init__(self, schema: Schema, facts: StringFacts) -> None:
+    def __init__(self, schema: Schema, duckdb_strings: DuckDBStrings) -> None:
         self._schema = schema
-        self._facts = facts
-        self._judges: dict[int, ListJudge] = {}
+        self._duckdb_strings = duckdb_strings
+        self._evaluators: dict[int, StringListEvaluator] = {}
 
     def truth(self, index: int, predicate: exp.Expr) -> Truth | None:
         """Where ``predicate`` on column ``index`` is true and where false, or None if it must be run in DuckDB."""
         column = self._schema.coded_column(index)
         if column.type != TEXT or column.grid is not None:
             return None
-        if index not in self._judges:
-            self._judges[index] = ListJudge(self._facts, column)
+        if index not in self._evaluators:
+            self._evaluators[index] = StringListEvaluator(self._duckdb_strings, column)
         try:
-            return self._judges[index].truth(predicate)
+            return self._evaluators[index].truth(predicate)
         except QueryError as error:  # DuckDB says whether it is one
             if is_final(error):
                 raise
             return None
 
 
-class ListJudge(StringJudge):
+class StringListEvaluator(StringEvaluator):
     """Predicates on one column with a list of strings, as arrays over its codes."""
 
-    def __init__(self, facts: StringFacts, column: Column) -> None:
-        super().__init__(facts)
+    def __init__(self, duckdb_strings: DuckDBStrings, column: Column) -> None:
+        super().__init__(duckdb_strings)
         self.column = column
         self._tables: dict[Folds, StringTable] = {(): column.strings}
         self._lengths: IntArray | None = None
@@ -88,7 +88,7 @@ class ListJudge(StringJudge):
             raise QueryError("the strings have too many characters for an automaton")
         nothing = np.zeros(len(table.letters))
         letters = Letters(table.letters, nothing.astype(np.int64), nothing, nothing, 0.0)
-        automaton = matching(Script(letters, tuple(table.letters)), regex, self.facts.members)
+        automaton = matching(Script(letters, tuple(table.letters)), regex, self.duckdb_strings.members)
         needles = [table.find(text.encode()) for text in required_texts(regex.root)]
         return self._known(
             table.run(automaton.next, automaton.accepts, np.logical_or.reduce(needles) if needles else None)
@@ -114,7 +114,7 @@ class ListJudge(StringJudge):
         if folds not in self._tables:
             table, function = self._table(folds[:-1]), folds[-1]
             letters = table.letters_beyond_ascii
-            folded = dict(zip(letters, self.facts.folded(function, letters), strict=True)) if letters else {}
+            folded = dict(zip(letters, self.duckdb_strings.folded(function, letters), strict=True)) if letters else {}
             self._tables[folds] = table.folded(function == "lower", folded)
         return self._tables[folds]
 

@@ -15,18 +15,18 @@ from countless.data.columns.strings.text import TextColumn
 from countless.errors import QueryTooLargeError
 from countless.query.domains.comparisons import FUNCTIONS
 from countless.query.domains.truth import Truth
-from countless.query.text.judge import Folds, StringJudge
+from countless.query.text.duckdb_strings import DuckDBStrings
 from countless.query.text.regex_automata import matching
 from countless.query.text.regex_syntax import Regex
-from countless.query.text.string_facts import StringFacts
+from countless.query.text.string_evaluator import Folds, StringEvaluator
 from countless.query.text.string_sets import Pieces, Script, compared, having_pieces, one_of
 
 
-class LanguageJudge(StringJudge):
+class LanguageEvaluator(StringEvaluator):
     """Predicates on one text column, as languages over its letters."""
 
-    def __init__(self, facts: StringFacts, column: TextColumn) -> None:
-        super().__init__(facts)
+    def __init__(self, duckdb_strings: DuckDBStrings, column: TextColumn) -> None:
+        super().__init__(duckdb_strings)
         self.column = column
 
     def compared(self, folds: Folds, kind: type[exp.Expr], text: str) -> Truth:
@@ -41,7 +41,7 @@ class LanguageJudge(StringJudge):
         return self._known(having_pieces(self._script(folds), pieces))
 
     def matching(self, folds: Folds, regex: Regex) -> Truth:
-        return self._known(matching(self._script(folds), regex, self.facts.members))
+        return self._known(matching(self._script(folds), regex, self.duckdb_strings.members))
 
     def lengths(self, numbers: Sequence[float | Fraction], kind: type[exp.Expr]) -> Truth:
         most = max(max(numbers), 0)
@@ -65,7 +65,7 @@ class LanguageJudge(StringJudge):
     def _script(self, folds: Folds) -> Script:
         characters = tuple(self.column.letters.characters)
         for function in folds:
-            characters = self.facts.folded(function, characters)
+            characters = self.duckdb_strings.folded(function, characters)
         return Script(self.column.letters, characters)
 
     def _known(self, automaton: Automaton) -> Truth:

@@ -1,6 +1,6 @@
-"""How a predicate about strings is read: which comparison, pattern or length it asks for.
+"""Evaluation of a predicate about strings: reads which comparison, pattern or length it asks for.
 
-Which strings there are is left to classes derived from :class:`StringJudge`: all over an alphabet, or those of a list.
+Subclasses of :class:`StringEvaluator` define the set of strings: all strings over an alphabet, or those of a list.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, Uns
 from countless.query.domains.comparisons import FLIPPED
 from countless.query.domains.truth import Truth
 from countless.query.parsing.sql import written
+from countless.query.text.duckdb_strings import DuckDBStrings
 from countless.query.text.regex_automata import MOST_CHARACTERS
 from countless.query.text.regex_syntax import Regex, full_match, is_plain, search
-from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_sets import Pieces, like_pieces
 
 ASKED = (
@@ -43,11 +43,11 @@ REGEXES: dict[type[exp.Expr], Callable[[str, str], Regex]] = {
 Folds = tuple[str, ...]  # functions that are applied to the strings before they are compared, the first one first
 
 
-class StringJudge(ABC):
+class StringEvaluator(ABC):
     """Predicates on the strings of one column."""
 
-    def __init__(self, facts: StringFacts) -> None:
-        self.facts = facts
+    def __init__(self, duckdb_strings: DuckDBStrings) -> None:
+        self.duckdb_strings = duckdb_strings
 
     @abstractmethod
     def compared(self, folds: Folds, kind: type[exp.Expr], text: str) -> Truth:
@@ -158,7 +158,7 @@ class StringJudge(ABC):
         if len(mark) > 1:
             raise QueryTypeError(f"an ESCAPE is one character, or none, and not {mark!r}")
         if isinstance(node, exp.ILike):
-            pattern = "".join(self.facts.folded("lower", tuple(pattern)))
+            pattern = "".join(self.duckdb_strings.folded("lower", tuple(pattern)))
             folds = (*folds, "lower")
         return self.like(folds, like_pieces(pattern, mark))
 
@@ -183,7 +183,7 @@ class StringJudge(ABC):
         if flags is None and isinstance(node.expression, exp.Literal) and is_plain(pattern):
             return self.matching(folds, read(pattern, options))
         try:
-            self.facts.check(node, "the pattern cannot be read: ")
+            self.duckdb_strings.check(node, "the pattern cannot be read: ")
         except QueryError:
             with suppress(IndexError):
                 read(pattern, options)  # knows better what is wrong with a pattern that is not regular
@@ -205,7 +205,7 @@ class StringJudge(ABC):
             raise self._unsupported(whole)
         if all(isinstance(node, exp.Literal) and node.is_int for node in nodes):
             return [Fraction(node.this) for node in nodes]
-        constants = self.facts.dictionary.constants("BIGINT", nodes)
+        constants = self.duckdb_strings.dictionary.constants("BIGINT", nodes)
         try:
             assert constants is not None
             return [None if text is None else Fraction(text) for _, text in constants]
@@ -218,9 +218,9 @@ class StringJudge(ABC):
             return [str(node.this) for node in nodes]
         if any(node.find(exp.Column) for node in nodes):
             raise self._unsupported(whole)
-        constants = self.facts.dictionary.constants(TEXT, nodes)
+        constants = self.duckdb_strings.dictionary.constants(TEXT, nodes)
         if constants is None:
-            self.facts.check(whole)
+            self.duckdb_strings.check(whole)
             raise self._unsupported(whole)
         for node, (kind, text) in zip(nodes, constants, strict=True):
             if text is not None and kind != TEXT:
@@ -228,7 +228,7 @@ class StringJudge(ABC):
         return [text for _, text in constants]
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
-        self.facts.check(node)
+        self.duckdb_strings.check(node)
         return UnsupportedQueryError(f"of a column whose strings are modelled by their characters, ask {ASKED}")
 
 

@@ -68,10 +68,10 @@ def surely_read(schema: Schema, clause: Clause) -> bool:
 
     It cannot if a derived column was asked for by its expression, and the model does not hold a column in that.
     """
-    given = clause.given or clause.condition
-    if clause.checked or is_plain(given):
+    original = clause.original or clause.condition
+    if clause.checked or is_plain(original):
         return True
-    return clause.given is not None and any(schema.find(own.name) is None for own in given.find_all(exp.Column))
+    return clause.original is not None and any(schema.find(own.name) is None for own in original.find_all(exp.Column))
 
 
 def _is_plain(node: exp.Expr) -> bool:
@@ -85,14 +85,14 @@ def _is_plain(node: exp.Expr) -> bool:
     return type(node) is exp.Cast and isinstance(node.this, exp.Literal)
 
 
-def as_written(schema: Schema, clause: Clause) -> str:
+def original_condition(schema: Schema, clause: Clause) -> str:
     """The condition in the words of ``clause``, with the names that :func:`columns_of` gives to the columns.
 
     Parameters become values of no consequence. It has the tokens that sqlglot found and nothing between them, so that
     DuckDB finds no other ones in comments.
     """
     text = source = clause.source or ""
-    condition = clause.given or clause.condition
+    condition = clause.original or clause.condition
     if isinstance(condition.parent, exp.Where):  # of a whole SELECT
         text = Pieces(source).where
     names: dict[int, str] = {}

@@ -16,7 +16,7 @@ REMEMBERED = 1_000
 PLAIN_CLASS = re.compile(r"\[\^?(?:a-z|A-Z|0-9|[A-Za-z0-9_/](?!-))+\]", re.ASCII)
 
 
-class StringFacts:
+class DuckDBStrings:
     """Case folding, character classes, and which predicates DuckDB accepts. Safe to share by threads."""
 
     def __init__(self, dictionary: DomainTables) -> None:
