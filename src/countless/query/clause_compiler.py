@@ -153,10 +153,10 @@ class ClauseCompiler:
         return leaf(index, satisfied)
 
     def _on_grid(self, node: exp.Expr, index: int, column: Column, want: Want) -> Formula:
-        at_knots = self._evaluate(index, node) if self.grid_survey.is_of_knots(node) else None
+        at_knots = self._evaluate(index, node) if self.grid_survey.needs_knots(node) else None
         self.certain &= at_knots is None
-        judgement = self.grid_survey.judge(index, node, at_knots)
-        satisfied = want.codes(judgement.truth)
+        grid_truth = self.grid_survey.evaluate(index, node, at_knots)
+        satisfied = want.codes(grid_truth.truth)
 
         def detail() -> Comparison:
             share = self.grid_survey.share(index, satisfied)
@@ -167,10 +167,10 @@ class ClauseCompiler:
                 written(node),
                 values,
                 size,
-                judgement.how,
-                judgement.unseen,
+                grid_truth.how,
+                grid_truth.unseen,
                 cells=column.null,
-                equality=judgement.equality,
+                equality=grid_truth.equality,
             )
 
         self.details.append(detail)
@@ -213,7 +213,7 @@ class ClauseCompiler:
             if column is not None and column.is_text:
                 return LanguageEvaluator(self.compiler.duckdb_strings, column).truth(node)
             probes = None if index is None or column is None or column.grid is None else self.grid_survey.probes(index)
-            return self.compiler.dictionary.truth(index, node, probes)
+            return self.compiler.domain_tables.truth(index, node, probes)
         except QueryError as error:
             if column is not None:
                 error.message = f'"{column.name}" is {column.type}: {error.message}'

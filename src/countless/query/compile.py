@@ -47,15 +47,15 @@ class Compiler:
 
     def __init__(self, schema: Schema, evidence: EvidenceRows | None = None, search: Searches | None = None) -> None:
         self.schema = schema
-        self.dictionary = DomainTables(schema)
-        self.duckdb_strings = DuckDBStrings(self.dictionary)
+        self.domain_tables = DomainTables(schema)
+        self.duckdb_strings = DuckDBStrings(self.domain_tables)
         self.strings = StringSearch(schema, self.duckdb_strings)
         self.search = search or Searches.of(schema, evidence)
         evidence_search = self.search.seen
         self.evidence: EvidenceTables | None = None
         if evidence is not None and evidence_search is not None:
             self.evidence = EvidenceTables(evidence, self.duckdb_strings, evidence_search)
-        self.lines = Lines(schema, self.dictionary, self.search.grids)
+        self.lines = Lines(schema, self.domain_tables, self.search.grids)
         self._accepted_shapes: set[str] = set()
 
     def compile(self, where: Where | Clause) -> Question:
@@ -146,7 +146,7 @@ class Compiler:
         if shape in self._accepted_shapes or is_sure(self.schema, shape):
             return
         try:
-            self.dictionary.check(condition)
+            self.domain_tables.check(condition)
         except QueryError as error:
             error.clause = clause.source
             raise error from None

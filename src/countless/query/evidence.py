@@ -1,8 +1,8 @@
-"""What a clause says of the evidence rows: which of their values, or which rows, satisfy a predicate.
+"""Evaluation of predicates on the evidence rows: which of their values, or which rows, satisfy them.
 
-All values of a column are known in the sample, also if the model has only a grid or characters. So a predicate on
-one column is judged value by value. One about several columns is judged row by row, in DuckDB unless it
-compares two numbers or two times.
+The sample has the exact values of every column, even where the model has only a grid or characters. So a predicate on
+one column is evaluated value by value. One about several columns is evaluated row by row, by DuckDB unless it compares
+two numbers or two times.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from countless.query.text.duckdb_strings import DuckDBStrings
 from countless.query.text.string_search import StringSearch
 
 ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
-MOST_SIGNED = 4  # columns with negative zeros in one expression: it is computed for all their signs
+MOST_SIGNED = 4  # columns with negative zeros in one expression: it is evaluated for each combination of signs
 SUBQUERIES = (exp.Subquery, exp.Select, exp.Exists, exp.Window, exp.AggFunc)
 
 
 class EvidenceTables:
-    """The values of evidence rows, as predicates ask about them. Safe to share by threads."""
+    """The evidence rows, for predicates to be evaluated on. Safe to share by threads."""
 
     def __init__(self, rows: EvidenceRows, duckdb_strings: DuckDBStrings, search: Search) -> None:
         """``search`` finds literals among the values of the rows."""
@@ -55,7 +55,7 @@ class EvidenceTables:
         self._search = search
         self._domains = DomainTables(rows.schema)
         self._pairs = ColumnPairs(rows)
-        self._number = owner()
+        self._owner = owner()
 
     def truth(self, index: int, predicate: exp.Expr) -> Truth:
         """Where among the sample's values of the column at ``index`` a ``predicate`` about it is true or false."""
@@ -63,7 +63,7 @@ class EvidenceTables:
         return self._domains.truth(index, predicate) if truth is None else truth
 
     def whole_numbers(self, index: int, expression: exp.Expr) -> WholeNumbers | None:
-        """The values of an ``expression`` of a column among the sample's; None if they are no whole numbers."""
+        """The values of an ``expression`` for the sample's values of a column; None if they are not integers."""
         return self._domains.whole_numbers(index, expression)
 
     def satisfied(self, predicate: exp.Expr, columns: Sequence[int]) -> BoolArray:
@@ -80,7 +80,7 @@ class EvidenceTables:
             with borrowed() as sandbox:
                 names = {index: f"c{index}" for index in columns}
                 first, *other_signs = (
-                    truth_letters(sandbox, renamed, f"({rows})", "row") for rows in self._readings(sandbox, names)
+                    truth_letters(sandbox, renamed, f"({rows})", "row") for rows in self._sign_variants(sandbox, names)
                 )
         except duckdb.Error as error:
             raise explain_error(error) from None
@@ -92,12 +92,12 @@ class EvidenceTables:
         return matches
 
     def column(self, expression: RowExpression) -> tuple[Column, IntArray]:
-        """The values of an ``expression`` of one row, as a column, and the code of each row."""
+        """The values of an ``expression`` on each row, as a column, and the code of each row."""
         value = f"({expression.sql})"
         try:
             with borrowed() as sandbox:
                 names = {index: self._sample.schema.names[index] for index in expression.columns}
-                rows, *other_signs = self._readings(sandbox, names, ROW)
+                rows, *other_signs = self._sign_variants(sandbox, names, ROW)
                 create = f"CREATE OR REPLACE TEMP TABLE {DERIVED} AS SELECT {ROW}, {value} AS value FROM ({rows})"
                 sandbox.ask(create, value)
                 for signed_rows in other_signs:
@@ -123,8 +123,8 @@ class EvidenceTables:
         has_null = bool(row_codes.max(initial=-1) == len(values))
         return Column(name, type_name, values, has_null, radices=(max(1, len(values) + has_null),)), row_codes
 
-    def _readings(self, sandbox: Sandbox, names: Mapping[int, str], row: str = "row") -> Iterator[str]:
-        """Some columns in SQL, under new ``names``: as they are, and with all other signs of their zeros."""
+    def _sign_variants(self, sandbox: Sandbox, names: Mapping[int, str], row: str = "row") -> Iterator[str]:
+        """SELECTs of columns under new ``names``: as they are, then with all other signs of their zeros."""
         tables = [self._table(sandbox, index) for index in names]
         joined = tables[0] + "".join(f" JOIN {table} USING (row)" for table in tables[1:])
         schema = self._sample.schema
@@ -146,12 +146,12 @@ class EvidenceTables:
 
     def _table(self, sandbox: Sandbox, index: int) -> str:
         """The values of a column, row by row, as a table of the sandbox."""
-        name, column = f"evidence_{self._number}_{index}", self._sample.schema.coded[index]
-        if not sandbox.has(name, self._number):
+        name, column = f"evidence_{self._owner}_{index}", self._sample.schema.coded[index]
+        if not sandbox.has(name, self._owner):
             parameters: dict[str, Any] = {"texts": values_of(column), "codes": self._sample.codes[index].tolist()}
             sandbox.table(
                 name,
-                self._number,
+                self._owner,
                 f"CREATE TEMP TABLE {name} AS SELECT row, value AS {quote_identifier(f'c{index}')} FROM "
                 "(SELECT unnest($codes::INTEGER[]) AS code, unnest(range(len($codes::INTEGER[]))) AS row) JOIN "
                 f"(SELECT CAST(text AS {column.type}) AS value, code FROM (SELECT unnest($texts::VARCHAR[]) AS text, "

@@ -1,6 +1,6 @@
 """Comparisons of two columns of the evidence rows, such as ``shipped > due``, by NumPy instead of DuckDB.
 
-Only columns whose values NumPy compares as DuckDB does are answered here: integers and doubles with each other, and
+Only columns whose values NumPy compares as DuckDB does are compared here: integers and doubles with each other, and
 dates and timestamps with each other.
 """
 
@@ -56,7 +56,7 @@ class ColumnPairs:
 
 
 def _keys(column: Column) -> Keys | None:
-    """A number or time for each code of ``column``, with NaN or NaT for NULL; None if NumPy compares them otherwise."""
+    """A number or time for each code of ``column``, NaN or NaT for NULL; None if NumPy compares them otherwise."""
     if column.type in INTEGERS or column.type == "DOUBLE":
         numbers = np.array([*column.values, "nan"], dtype=np.str_).astype(np.float64)
         values = numbers[:-1]

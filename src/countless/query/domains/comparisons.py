@@ -1,4 +1,4 @@
-"""Comparisons of a column with literals, as they are read from expressions."""
+"""Comparisons of a column with literals, read from sqlglot's expressions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_null_test(predicate: exp.Expr) -> bool:
 
 
 def plain_comparison(predicate: exp.Expr) -> PlainComparison | None:
-    """What ``predicate`` says, if it compares a column with literals and nothing else."""
+    """The operator and the literals of ``predicate``, if it compares a column with literals and nothing else."""
     if is_null_test(predicate):
         return PlainComparison(IS_NULL)
     kind, column = type(predicate), predicate.this

@@ -1,8 +1,8 @@
-"""Comparisons with a literal, evaluated by binary search in the sorted domain.
+"""Evaluation of comparisons with literals by binary search in the sorted domain.
 
 The fast twin of :class:`.DomainTables` for the most common predicates: ``= <> < <= > >=``,
-BETWEEN and IN with literals of the column's own kind, and IS NULL. Anything else gets no answer here, nor does a
-column with a grid: its domain is not known.
+BETWEEN and IN with literals of the column's own type, and IS NULL. Other predicates get None here, and so do columns
+with a grid, whose domain is not known.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PLAIN_FLOAT = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?|-?inf", re.ASCII)
 
 
 class Search:
-    """The sorted domains of a schema as keys that Python can compare; a column's are made when first needed."""
+    """The sorted domains of a schema as keys that Python can compare. Those of a column are made when first needed."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -49,7 +49,7 @@ class Search:
         self._sizes: dict[int, tuple[int, int]] = {}
 
     def truth(self, index: int, comparison: PlainComparison | None) -> Truth | None:
-        """Where a ``comparison`` with column ``index`` is true and where false, or None if it must be run in DuckDB."""
+        """Where ``comparison`` with column ``index`` is true and where false; None if only DuckDB can evaluate it."""
         if comparison is None:
             return None
         true = self.satisfied(index, comparison)
@@ -61,7 +61,7 @@ class Search:
         return Truth(true, false)
 
     def satisfied(self, index: int, comparison: PlainComparison, negated: bool = False) -> BoolArray | None:
-        """The codes for which a ``comparison`` is true, or false if it is ``negated``; None if DuckDB must tell."""
+        """The codes for which ``comparison`` is true, or false if ``negated``; None if only DuckDB can evaluate it."""
         size, null_code = self._sizes.get(index) or self._size_of(index)
         operator, constants = comparison
         if operator == IS_NULL:
@@ -86,16 +86,16 @@ class Search:
         return matches
 
     def _size_of(self, index: int) -> tuple[int, int]:
-        """How many codes a column has, and where NULL is among them."""
-        found = self._sizes.get(index)
-        if found is None:
+        """The number of codes of a column, and the code of NULL."""
+        size_and_null = self._sizes.get(index)
+        if size_and_null is None:
             column = self.schema.coded_column(index)
-            found = self._sizes[index] = column.size, column.null
-        return found
+            size_and_null = self._sizes[index] = column.size, column.null
+        return size_and_null
 
 
 def read_literal(kind: str, constant: Constant) -> str | None:
-    """The text of a literal that a column of type ``kind`` compares with, if it is one."""
+    """The text of ``constant`` if a column of type ``kind`` can be compared with it here; else None."""
     if kind in INTEGERS or DECIMAL.fullmatch(kind):
         key: object = _read_decimal(constant)
     elif kind == "DOUBLE":
@@ -110,7 +110,7 @@ def read_literal(kind: str, constant: Constant) -> str | None:
 
 
 class _Keys:
-    """A column's values as comparable keys, and how a literal becomes one."""
+    """A column's values as comparable keys, and the function that reads a literal as a key."""
 
     def __init__(self, values: list[Any], count: int, read: Callable[[Constant], Any]) -> None:
         self.values = values  # sorted; without NaN, which comes after all others
@@ -118,7 +118,7 @@ class _Keys:
         self.read = read
 
     def range(self, operator: str, key: Any) -> tuple[int, int]:
-        """The codes that compare so with ``key``; for <> those that are equal."""
+        """The codes whose values compare with ``key`` by the operator; for <> those that are equal."""
         if operator == "<=":
             return 0, bisect_right(self.values, key)
         if operator == ">=":

@@ -19,10 +19,10 @@ PLAIN_CLASS = re.compile(r"\[\^?(?:a-z|A-Z|0-9|[A-Za-z0-9_/](?!-))+\]", re.ASCII
 class DuckDBStrings:
     """Case folding, character classes, and which predicates DuckDB accepts. Safe to share by threads."""
 
-    def __init__(self, dictionary: DomainTables) -> None:
-        self.dictionary = dictionary
-        self._folded = lru_cache(REMEMBERED)(lambda function, text: tuple(dictionary.folded(function, text)))
-        self._members = lru_cache(REMEMBERED)(lambda atoms, text: dictionary.members(atoms, text))
+    def __init__(self, domain_tables: DomainTables) -> None:
+        self.domain_tables = domain_tables
+        self._folded = lru_cache(REMEMBERED)(lambda function, text: tuple(domain_tables.folded(function, text)))
+        self._members = lru_cache(REMEMBERED)(lambda atoms, text: domain_tables.members(atoms, text))
         self._accepted: dict[str, None] = {}
 
     def folded(self, function: str, characters: tuple[str, ...]) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class DuckDBStrings:
         if sql in self._accepted:
             return
         try:
-            self.dictionary.truth(None, tried)
+            self.domain_tables.truth(None, tried)
         except QueryError as error:
             if problem is not None:
                 error.message = problem + error.message.removeprefix("the types do not fit: ")

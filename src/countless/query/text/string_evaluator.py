@@ -205,7 +205,7 @@ class StringEvaluator(ABC):
             raise self._unsupported(whole)
         if all(isinstance(node, exp.Literal) and node.is_int for node in nodes):
             return [Fraction(node.this) for node in nodes]
-        constants = self.duckdb_strings.dictionary.constants("BIGINT", nodes)
+        constants = self.duckdb_strings.domain_tables.constants("BIGINT", nodes)
         try:
             assert constants is not None
             return [None if text is None else Fraction(text) for _, text in constants]
@@ -218,7 +218,7 @@ class StringEvaluator(ABC):
             return [str(node.this) for node in nodes]
         if any(node.find(exp.Column) for node in nodes):
             raise self._unsupported(whole)
-        constants = self.duckdb_strings.dictionary.constants(TEXT, nodes)
+        constants = self.duckdb_strings.domain_tables.constants(TEXT, nodes)
         if constants is None:
             self.duckdb_strings.check(whole)
             raise self._unsupported(whole)

@@ -25,7 +25,7 @@ from countless.estimator.answers.distributions.values import Values
 from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.query.answer_clock import answer_clock
 from countless.query.compile import Compiler
-from countless.query.grids.extent import cut_cells
+from countless.query.grids.cut_cells import cut_cells
 from countless.query.grids.scale import written
 from countless.query.select.aggregate_names import QUANTILES
 from countless.query.select.outer import GroupTable, Outer

@@ -97,7 +97,7 @@ def _below(column: Column, edges: Sequence[Key]) -> FloatArray:
     if column.grid is not None:
         line = Line(column, column.grid)
         for index, edge in enumerate(edges):
-            cell, share = line.place((edge, int(index == len(edges) - 1)))
+            cell, share = line.position((edge, int(index == len(edges) - 1)))
             found[:cell, index] = 1.0
             found[cell, index] = share
         return found
