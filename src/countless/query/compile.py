@@ -25,7 +25,12 @@ from countless.query.predicate import Where
 from countless.query.question import Question
 from countless.query.rewrites.calendar import with_calendar, without_hidden
 from countless.query.rewrites.uuids import with_canonical_uuids
-from countless.query.sandbox.original_sql import is_sure, original_condition, shape_of, surely_read
+from countless.query.sandbox.original_sql import (
+    is_known_to_be_accepted,
+    is_surely_accepted,
+    original_condition,
+    shape_of,
+)
 from countless.query.text.duckdb_strings import DuckDBStrings
 from countless.query.text.rewrites import with_patterns
 from countless.query.text.string_search import StringSearch
@@ -139,11 +144,11 @@ class Compiler:
 
     def _check_duckdb_reads(self, clause: Clause) -> None:
         """Refuse SQL that sqlglot parses and DuckDB does not."""
-        if surely_read(self.schema, clause):
+        if is_known_to_be_accepted(self.schema, clause):
             return
         condition = original_condition(self.schema, clause)
         shape = shape_of(condition)
-        if shape in self._accepted_shapes or is_sure(self.schema, shape):
+        if shape in self._accepted_shapes or is_surely_accepted(self.schema, shape):
             return
         try:
             self.domain_tables.check(condition)

@@ -35,7 +35,7 @@ from countless.query.domains.domain_search import Search
 from countless.query.domains.truth import Truth
 from countless.query.parsing.names import resolve
 from countless.query.parsing.sql import written
-from countless.query.sandbox.process import Sandbox, borrowed, owner
+from countless.query.sandbox.process import Sandbox, borrowed, new_owner
 from countless.query.select.selection import RowExpression
 from countless.query.text.duckdb_strings import DuckDBStrings
 from countless.query.text.string_search import StringSearch
@@ -55,7 +55,7 @@ class EvidenceTables:
         self._search = search
         self._domains = DomainTables(rows.schema)
         self._pairs = ColumnPairs(rows)
-        self._owner = owner()
+        self._owner = new_owner()
 
     def truth(self, index: int, predicate: exp.Expr) -> Truth:
         """Where among the sample's values of the column at ``index`` a ``predicate`` about it is true or false."""

@@ -27,8 +27,8 @@ from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import DIALECT, Predicate
 from countless.query.sandbox.functions import DATES, NUMBERS, STRINGS, check_functions
-from countless.query.sandbox.process import MOST_TABLES, Sandbox, borrowed, owner
-from countless.query.select.outer import Outer
+from countless.query.sandbox.process import MOST_TABLES, Sandbox, borrowed, new_owner
+from countless.query.select.outer_statement import Outer
 from countless.query.select.statement import read_select
 
 SCHEMA = Schema(
@@ -138,13 +138,13 @@ def test_names_that_double() -> None:
 
 
 def test_few_tables_are_kept() -> None:
-    sandbox, number = Sandbox(), owner()
+    sandbox, number = Sandbox(), new_owner()
     for index in range(MOST_TABLES + 1):
         sandbox.table(f"t{index}", number, f"CREATE TEMP TABLE t{index} AS SELECT {index} AS n")
         assert sandbox.has("t0", number)  # so it is the one last used
     assert sandbox.has("t0", number)
     assert not sandbox.has("t1", number)
-    assert not sandbox.has("t0", owner())
+    assert not sandbox.has("t0", new_owner())
     assert sandbox.run("SELECT * FROM t0") == [[0]]
     with pytest.raises(duckdb.CatalogException):
         sandbox.run("SELECT * FROM t1")

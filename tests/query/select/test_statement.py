@@ -15,7 +15,7 @@ from countless.errors import (
     UnknownColumnError,
     UnsupportedQueryError,
 )
-from countless.query.select.outer import GroupTable, Outer
+from countless.query.select.outer_statement import GroupTable, Outer
 from countless.query.select.selection import Aggregate, RowExpression
 from countless.query.select.statement import read_select
 from tests.texts import URL

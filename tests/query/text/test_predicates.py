@@ -575,6 +575,6 @@ def test_the_automaton_of_one_piece_is_that_of_any_pattern(
     kinds: list[str | None] = [*sorted(set(piece)), None]
     random.shuffle(kinds)
     pieces = (*([] if begins else [()]), tuple(piece), *([] if ends else [()]))
-    following, accepts = _of_pieces(pieces, kinds, plain=True)
+    following, accepts = _of_pieces(pieces, kinds, is_simple=True)
     fast = _of_one_piece([kinds.index(character) for character in piece], len(kinds), begins, ends)
     assert (fast[0].tolist(), fast[1].tolist()) == (following.tolist(), accepts.tolist())

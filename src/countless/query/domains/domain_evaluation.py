@@ -31,7 +31,7 @@ from countless.query.domains.plain_comparison import BETWEEN, IN, NUMBER
 from countless.query.domains.truth import Truth
 from countless.query.parsing.sql import written
 from countless.query.sandbox.original_sql import columns_of
-from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
+from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, new_owner
 
 ZERO = "0.0"
 SIGNED_VALUES = (ZERO, "nan")  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
@@ -67,7 +67,7 @@ class DomainTables:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._owner = owner()
+        self._owner = new_owner()
         self._values: dict[tuple[int, str], WholeNumbers | None] = {}  # of expressions
 
     def truth(self, index: int | None, predicate: exp.Expr, probes: Collection[str] | None = None) -> Truth:

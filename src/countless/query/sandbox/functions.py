@@ -1,8 +1,8 @@
 """The SQL functions that a clause may call.
 
-DuckDB evaluates what a clause has beside plain comparisons, and some functions make much out of little:
-``repeat('x', 3000000000)`` is a text of three gigabytes. There is a list of those that do not. What nests them cleverly
-meets the limits of the ``sandbox``.
+DuckDB evaluates all expressions except plain comparisons, and some functions make a large result from a small argument:
+``repeat('x', 3000000000)`` is a text of three gigabytes. So only listed functions may be called. The limits of the
+``sandbox`` stop expressions that nest them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LISTED = "only functions of a list are computed, see docs/serve.md"
 
 
 def refused(sql: str) -> QueryError | None:
-    """Why ``sql`` is not asked at all, if so. What is no SQL is left to those who read it.
+    """The error of a call in ``sql`` that is not allowed, if there is one. Text that is not SQL gets no error here.
 
     >>> refused("lower(city) = 'oslo' AND age IN (3, 4)") is None
     True
