@@ -113,7 +113,7 @@ class StringListEvaluator(StringEvaluator):
     def _table(self, folds: Folds) -> StringTable:
         if folds not in self._tables:
             table, function = self._table(folds[:-1]), folds[-1]
-            letters = table.letters_beyond_ascii
+            letters = table.non_ascii_letters
             folded = dict(zip(letters, self.duckdb_strings.folded(function, letters), strict=True)) if letters else {}
             self._tables[folds] = table.folded(function == "lower", folded)
         return self._tables[folds]

@@ -150,7 +150,7 @@ def having_pieces(script: Script, pieces: LikePieces) -> Automaton:
         automaton = Automaton(script.letters, next_states[:, kind], accepts)
     else:
         automaton = Automaton.of_kinds(script.letters, next_states, kind, accepts)
-    return automaton.knowing(pieces_of_like(pieces, script.letters_of))
+    return automaton.with_known_pieces(pieces_of_like(pieces, script.letters_of))
 
 
 def _of_pieces(pieces: LikePieces, kinds: Sequence[str | None], is_simple: bool) -> tuple[IntArray, BoolArray]:
