@@ -129,8 +129,10 @@ class StringTable:
 
     @cached_property
     def _data(self) -> NDArray[np.uint8]:
-        parts = ("".join(self.texts[start : start + ENCODING_BATCH]) for start in range(0, self._count, ENCODING_BATCH))
-        return np.frombuffer(b"".join(part.encode("utf-8", "surrogatepass") for part in parts), dtype=np.uint8)
+        batches = (
+            "".join(self.texts[start : start + ENCODING_BATCH]) for start in range(0, self._count, ENCODING_BATCH)
+        )
+        return np.frombuffer(b"".join(batch.encode("utf-8", "surrogatepass") for batch in batches), dtype=np.uint8)
 
     @cached_property
     def _starts(self) -> IntArray:

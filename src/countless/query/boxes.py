@@ -67,10 +67,12 @@ def subtract(box: CodeBox, removed: CodeBox) -> list[CodeBox]:
 
 
 def filter_of(
-    schema: Schema, index: int, weights: Codes, seen: BoolArray | None = None, most: int | None = None
+    schema: Schema, index: int, weights: Codes, evidence_matches: BoolArray | None = None, max_rows: int | None = None
 ) -> Filter:
-    """A filter on a column that is not text, over the model's positions. At ``most`` so many rows satisfy it."""
-    return Filter(schema.positions(index), set_of(weights, schema.coded_column(index).radices), seen, most)
+    """A filter on a column that is not text, over positions. ``max_rows`` is the most that can satisfy it."""
+    return Filter(
+        schema.positions(index), set_of(weights, schema.coded_column(index).radices), evidence_matches, max_rows
+    )
 
 
 def set_of(weights: Codes, radices: tuple[int, ...], allowed_count: int | None = None) -> ValueSet | DigitSet:

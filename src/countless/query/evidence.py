@@ -68,8 +68,10 @@ class EvidenceTables:
 
     def satisfied(self, predicate: exp.Expr, columns: Sequence[int]) -> BoolArray:
         """The rows for which a ``predicate`` about several ``columns`` is true, as DuckDB says."""
-        if (inner := predicate.find(*SUBQUERIES)) is not None:
-            raise UnsupportedQueryError(f"{written(inner)} is not about one row: only filters on rows can be counted")
+        if (subquery := predicate.find(*SUBQUERIES)) is not None:
+            raise UnsupportedQueryError(
+                f"{written(subquery)} is not about one row: only filters on rows can be counted"
+            )
         if (pair_matches := self._pairs.satisfied(predicate)) is not None:
             return pair_matches
         schema = self._sample.schema
@@ -99,10 +101,10 @@ class EvidenceTables:
                 names = {index: self._sample.schema.names[index] for index in expression.columns}
                 rows, *other_signs = self._sign_variants(sandbox, names, ROW)
                 create = f"CREATE OR REPLACE TEMP TABLE {DERIVED} AS SELECT {ROW}, {value} AS value FROM ({rows})"
-                sandbox.ask(create, value)
+                sandbox.run_user_sql(create, value)
                 for signed_rows in other_signs:
                     joined = f"FROM (SELECT {ROW}, {value} AS other FROM ({signed_rows})) JOIN {DERIVED} USING ({ROW})"
-                    if sandbox.ask(f"SELECT 1 {joined} WHERE value IS DISTINCT FROM other LIMIT 1", value):
+                    if sandbox.run_user_sql(f"SELECT 1 {joined} WHERE value IS DISTINCT FROM other LIMIT 1", value):
                         raise sign_error(self._signed(expression.columns))
                 column_and_codes = self._derived(sandbox, expression.sql)
                 sandbox.run(f"DROP TABLE {DERIVED}")

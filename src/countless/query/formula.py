@@ -71,14 +71,14 @@ Formula = Leaf | All | Any
 EVERY_ROW, NO_ROW = All(), Any()
 
 
-def all_of(parts: Iterable[Formula]) -> Formula:
+def all_of(operands: Iterable[Formula]) -> Formula:
     """The conjunction. Sets on the same column are merged into one."""
-    return _joined(All, Any, parts)
+    return _joined(All, Any, operands)
 
 
-def any_of(parts: Iterable[Formula]) -> Formula:
+def any_of(operands: Iterable[Formula]) -> Formula:
     """The disjunction. Sets on the same column are merged into one."""
-    return _joined(Any, All, parts)
+    return _joined(Any, All, operands)
 
 
 def leaf(column: int, codes: Codes) -> Formula:
@@ -88,25 +88,25 @@ def leaf(column: int, codes: Codes) -> Formula:
     return Leaf(column, codes) if codes.any() else NO_ROW
 
 
-def _joined(kind: type[All] | type[Any], dual: type[All] | type[Any], parts: Iterable[Formula]) -> Formula:
+def _joined(kind: type[All] | type[Any], dual: type[All] | type[Any], formulas: Iterable[Formula]) -> Formula:
     flat: list[Formula] = []
-    for part in parts:
-        flat.extend(part.parts if isinstance(part, kind) else [part])
+    for operand in formulas:
+        flat.extend(operand.parts if isinstance(operand, kind) else [operand])
     sets: dict[int, Codes] = {}
-    unions: list[Formula] = []
-    for part in flat:
-        if isinstance(part, dual) and not part.parts:
-            return part  # FALSE in an AND, TRUE in an OR
-        if not isinstance(part, Leaf):
-            unions.append(part)
-        elif part.column not in sets:
-            sets[part.column] = part.codes
+    nested: list[Formula] = []
+    for operand in flat:
+        if isinstance(operand, dual) and not operand.parts:
+            return operand  # FALSE in an AND, TRUE in an OR
+        if not isinstance(operand, Leaf):
+            nested.append(operand)
+        elif operand.column not in sets:
+            sets[operand.column] = operand.codes
         elif kind is All:
-            sets[part.column] = sets[part.column] & part.codes
+            sets[operand.column] = sets[operand.column] & operand.codes
         else:
-            sets[part.column] = sets[part.column] | part.codes
+            sets[operand.column] = sets[operand.column] | operand.codes
     leaves = [leaf(column, codes) for column, codes in sets.items()]
-    if any(isinstance(operand, dual) for operand in leaves):
+    if any(isinstance(reduced, dual) for reduced in leaves):
         return dual()
-    operands = [operand for operand in leaves if isinstance(operand, Leaf)] + unions
+    operands = [reduced for reduced in leaves if isinstance(reduced, Leaf)] + nested
     return operands[0] if len(operands) == 1 else kind(tuple(operands))

@@ -59,7 +59,7 @@ class _ComparedText(NamedTuple):
         return cls(expression, IN, list(map(int, number_list.split(","))))
 
 
-class _KnownExpression(NamedTuple):
+class _CachedExpression(NamedTuple):
     """The values of an expression for each code of its column, and for each evidence value if the column has a grid."""
 
     column_index: int
@@ -72,16 +72,16 @@ class KnownExpressions:
 
     def __init__(self, compiler: Compiler) -> None:
         self._compiler = compiler
-        self._cache: dict[tuple[str, str], _KnownExpression | None] = {}
+        self._cache: dict[tuple[str, str], _CachedExpression | None] = {}
 
     def region(self, text: str) -> tuple[Region, bool] | None:
         """The region of a clause and whether it is certain, as the compiler finds them; None if it must be compiled."""
-        compared = _ComparedText.of(text)
-        expression = None if compared is None else self._cache.get(compared[:2])
-        if compared is None or expression is None:
+        comparison = _ComparedText.of(text)
+        expression = None if comparison is None else self._cache.get(comparison[:2])
+        if comparison is None or expression is None:
             return None
         schema, index = self._compiler.schema, expression.column_index
-        truth = expression.values.truth(compared.operator, compared.numbers)
+        truth = expression.values.truth(comparison.operator, comparison.numbers)
         if expression.evidence_values is None:
             if truth.true.all():
                 return Region((Box(),)), True
@@ -89,7 +89,7 @@ class KnownExpressions:
         line = self._compiler.lines.line(index)
         assert line is not None
         selected = line.knot_atoms.by_knots(truth).true
-        observed = Observed(selected, expression.evidence_values.truth(compared.operator, compared.numbers).true)
+        observed = Observed(selected, expression.evidence_values.truth(comparison.operator, comparison.numbers).true)
         if observed.all():
             return Region((Box(),)), False
         grid_filter = filter_of(schema, index, line.knot_atoms.weights(selected), observed.seen)
@@ -97,14 +97,14 @@ class KnownExpressions:
 
     def learn(self, text: str) -> None:
         """Cache the expression of a clause that the compiler has compiled, if it is compared with integers."""
-        compared = _ComparedText.of(text)
-        if compared is None or compared[:2] in self._cache:
+        comparison = _ComparedText.of(text)
+        if comparison is None or comparison[:2] in self._cache:
             return
         while len(self._cache) >= MOST_EXPRESSIONS:
             self._cache.pop(next(iter(self._cache)), None)
-        self._cache[compared[:2]] = self._read(text, compared)
+        self._cache[comparison[:2]] = self._read(text, comparison)
 
-    def _read(self, text: str, compared: _ComparedText) -> _KnownExpression | None:
+    def _read(self, text: str, comparison: _ComparedText) -> _CachedExpression | None:
         """Compute the compared expression; None unless it is about one column and its values are integers."""
         compiler, schema = self._compiler, self._compiler.schema
         condition = compiler.rewritten(compiler.read(text))
@@ -115,22 +115,20 @@ class KnownExpressions:
         column = schema.column(index)
         if column.is_text or column.name in schema.uuids or (column.grid is not None and column.grid.unique):
             return None
-        plain, comparison = plain_comparison(condition), compared_expression(condition)
+        plain, parsed = plain_comparison(condition), compared_expression(condition)
         if plain is not None:  # with a hidden column
             numbers = [constant.text for constant in plain.constants]
             values = _whole_numbers(column)
-            is_same = (plain.operator, numbers) == (compared.operator, list(map(str, compared.numbers)))
-            return _KnownExpression(index, values, None) if is_same and values is not None else None
-        if comparison is None or comparison[1:] != (compared.operator, compared.numbers):
+            is_same = (plain.operator, numbers) == (comparison.operator, list(map(str, comparison.numbers)))
+            return _CachedExpression(index, values, None) if is_same and values is not None else None
+        if parsed is None or parsed[1:] != (comparison.operator, comparison.numbers):
             return None
-        values, evidence_values = compiler.domain_tables.whole_numbers(index, comparison[0]), None
+        values, evidence_values = compiler.domain_tables.whole_numbers(index, parsed[0]), None
         if column.grid is not None:
-            evidence_values = (
-                None if compiler.evidence is None else compiler.evidence.whole_numbers(index, comparison[0])
-            )
+            evidence_values = None if compiler.evidence is None else compiler.evidence.whole_numbers(index, parsed[0])
             if evidence_values is None or compiler.lines.ranges(index, condition) is not None:
                 return None
-        return None if values is None else _KnownExpression(index, values, evidence_values)
+        return None if values is None else _CachedExpression(index, values, evidence_values)
 
 
 def _whole_numbers(column: Column) -> WholeNumbers | None:

@@ -130,8 +130,8 @@ class Clause:
                 )
         unknown = [name for name in values_by_name if name not in names]
         if unknown:
-            what = f"${unknown[0]} is none of them" if unknown[0] in named else f"{len(values)} values were given"
-            raise QueryTypeError(f"{count}, and {what}", self.source, self.parameters[-1].span)
+            problem = f"${unknown[0]} is none of them" if unknown[0] in named else f"{len(values)} values were given"
+            raise QueryTypeError(f"{count}, and {problem}", self.source, self.parameters[-1].span)
         return [(parameter, values_by_name[parameter.name]) for parameter in self.parameters]
 
     def _literal(self, parameter: Parameter, value: Any) -> exp.Expr:

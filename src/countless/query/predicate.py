@@ -11,7 +11,6 @@ from typing import Any
 from sqlglot import exp
 
 from countless.errors import QueryTypeError
-from countless.query.parsing.sql import DIALECT as DIALECT
 from countless.query.parsing.sql import written
 
 

@@ -88,21 +88,21 @@ class RowCheck:
         values = ", ".join(
             f"CAST(t{index} AS {self._schema.columns[index].type}) AS {_name(index)}" for index in self.columns
         )
-        unnested = f"SELECT {', '.join(filter(None, ('unnest(range($rows::BIGINT)) AS place', texts)))}"
+        unnested = f"SELECT {', '.join(filter(None, ('unnest(range($rows::BIGINT)) AS row_index', texts)))}"
         truths = ", ".join(f"{test} AS truth{number}" for number, test in enumerate(tests))
         selected = ", ".join(
             f"string_agg(CASE WHEN truth{number} THEN '{TRUE}' WHEN NOT truth{number} THEN '{FALSE}' "
-            f"ELSE '{NULL}' END, '' ORDER BY place)"
+            f"ELSE '{NULL}' END, '' ORDER BY row_index)"
             for number in range(len(tests))
         )
-        typed = f"SELECT {', '.join(filter(None, ('place', values)))} FROM ({unnested})"
+        typed = f"SELECT {', '.join(filter(None, ('row_index', values)))} FROM ({unnested})"
         parameters = {
             f"t{index}": list(column_texts) for index, column_texts in zip(self.columns, columns, strict=True)
         }
         try:
             with borrowed() as sandbox:
-                (letters,) = sandbox.ask(
-                    f"SELECT {selected} FROM (SELECT place, {truths} FROM ({typed}))",
+                (letters,) = sandbox.run_user_sql(
+                    f"SELECT {selected} FROM (SELECT row_index, {truths} FROM ({typed}))",
                     ", ".join(tests),
                     {"rows": rows, **parameters},
                 )

@@ -17,7 +17,8 @@ from countless.data.sources.regular_files import read_text
 from countless.errors import DataError, QueryError, QuerySyntaxError
 from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
-from countless.query.predicate import DIALECT, Where
+from countless.query.parsing.sql import DIALECT
+from countless.query.predicate import Where
 from countless.region import FREE, Region
 from countless.workload.queries import json_lines
 
@@ -96,7 +97,11 @@ def asked_columns(schema: Schema, clauses: Iterable[WorkloadClause]) -> Workload
 def _filtered(schema: Schema, region: Region) -> list[tuple[int, ...]]:
     """The columns, other than text, that each box filters; boxes that filter none are left out."""
     boxes = (
-        tuple(schema.column_of(item.positions[0]) for item in box.filters if item.constraint.start != FREE)
+        tuple(
+            schema.column_of(box_filter.positions[0])
+            for box_filter in box.filters
+            if box_filter.constraint.start != FREE
+        )
         for box in region.boxes
     )
     return [columns for columns in boxes if columns]

@@ -70,7 +70,7 @@ def profile(source: Source, names: Iterable[str] | None = None) -> tuple[ColumnP
         if (kind := stored_type(declared)) is not None and (requested is None or name.casefold() in requested)
     ]
     if not columns:
-        raise DataError("the table has no column that can be asked about")
+        raise DataError("the table has no column that can be queried")
     statistics = ["count(*)"]
     for name, kind in columns:
         value = quote_identifier(name)
@@ -78,7 +78,7 @@ def profile(source: Source, names: Iterable[str] | None = None) -> tuple[ColumnP
         statistics += [f"approx_count_distinct({value})", f"count({value})", f"coalesce({length}, 0)"]
     rows, *values = source.rows(f"SELECT {', '.join(statistics)} FROM {source.table}")[0]
     if not rows:
-        raise DataError("the table has no rows: there is nothing to ask about")
+        raise DataError("the table has no rows: there is nothing to query")
     return tuple(
         ColumnProfile(name, kind, int(rows), int(distinct), int(not_null) < int(rows), float(length))
         for (name, kind), distinct, not_null, length in zip(
@@ -93,7 +93,7 @@ def draw_rows(
     """Columns, given by name and type, of ``count`` random rows; values are as DuckDB prints them in these types."""
     total = source.count()
     if total == 0:
-        raise DataError("the table has no rows: there is nothing to ask about")
+        raise DataError("the table has no rows: there is nothing to query")
     row_numbers = rng.integers(total, size=count)
     values = ", ".join(f"CAST(CAST({quote_identifier(name)} AS {kind}) AS VARCHAR)" for name, kind in columns)
     number_list = ", ".join(map(str, sorted(set(row_numbers.tolist()))))

@@ -24,8 +24,8 @@ class Query:
 
 def save(path: Path, queries: Sequence[Query]) -> None:
     """Write one JSON object per line: ``{"where": ..., "rows": ...}``, and ``"kind"`` if the query has one."""
-    items = ({key: value for key, value in asdict(query).items() if value != ""} for query in queries)
-    text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+    objects = ({key: value for key, value in asdict(query).items() if value != ""} for query in queries)
+    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in objects)
     if not path.exists() or path.is_file():
         write_whole(path, lambda partial: Path(partial).write_text(text, encoding="utf-8"))
         return
@@ -41,8 +41,8 @@ def json_lines(text: str, path: Path, **fields: Callable[[Any], Any]) -> Iterato
         if not line.strip():
             continue
         try:
-            item = json.loads(line)
-            converted = {**item, **{name: kind(item[name]) for name, kind in fields.items()}}
+            record = json.loads(line)
+            converted = {**record, **{name: kind(record[name]) for name, kind in fields.items()}}
         except (ValueError, KeyError, TypeError):
             raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
         yield number, converted
@@ -55,8 +55,8 @@ def load(path: Path) -> list[Query]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the workload {path}: {error}") from None
     queries = [
-        Query(item["where"], item["rows"], str(item.get("kind", "")))
-        for _, item in json_lines(text, path, where=str, rows=int)
+        Query(record["where"], record["rows"], str(record.get("kind", "")))
+        for _, record in json_lines(text, path, where=str, rows=int)
     ]
     if not queries:
         raise DataError(f"the workload {path} holds no queries")

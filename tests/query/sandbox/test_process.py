@@ -25,7 +25,8 @@ from countless.errors import QueryTooLargeError, UnsupportedQueryError
 from countless.query.answer_clock import answer_clock
 from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
-from countless.query.predicate import DIALECT, Predicate
+from countless.query.parsing.sql import DIALECT
+from countless.query.predicate import Predicate
 from countless.query.sandbox.functions import DATES, NUMBERS, STRINGS, check_functions
 from countless.query.sandbox.process import MOST_TABLES, Sandbox, borrowed, new_owner
 from countless.query.select.outer_statement import Outer
@@ -226,7 +227,7 @@ def test_replacements_that_grow(depth: int, times: int) -> None:
         value = f"replace({value}, 'a', '{'a' * times}')"
     sandbox = Sandbox(seconds=0.5)
     with pytest.raises(QueryTooLargeError, match="more than 10 s, or more memory than it may use"):
-        sandbox.ask(f"SELECT {value} = 'x'")
+        sandbox.run_user_sql(f"SELECT {value} = 'x'")
     assert not sandbox.usable
 
 

@@ -74,13 +74,13 @@ def plain_comparison(predicate: exp.Expr) -> PlainComparison | None:
 def constant_of(node: exp.Expr) -> Constant | None:
     """The literal that ``node`` is, if it is one."""
     if type(node) is exp.Cast:
-        kind, inner = CASTS.get(node.to.this), node.this
-        if kind is None or not isinstance(inner, exp.Literal) or not (inner.is_string or kind == "DOUBLE"):
+        kind, literal = CASTS.get(node.to.this), node.this
+        if kind is None or not isinstance(literal, exp.Literal) or not (literal.is_string or kind == "DOUBLE"):
             return None
-        return Constant(kind, inner.this)
+        return Constant(kind, literal.this)
     if isinstance(node, exp.Boolean):
         return Constant(BOOLEAN, "true" if node.this else "false")
-    sign, inner = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
-    if not isinstance(inner, exp.Literal) or (sign and inner.is_string):
+    sign, literal = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
+    if not isinstance(literal, exp.Literal) or (sign and literal.is_string):
         return None
-    return Constant(STRING if inner.is_string else NUMBER, sign + inner.this)
+    return Constant(STRING if literal.is_string else NUMBER, sign + literal.this)

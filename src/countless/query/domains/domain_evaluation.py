@@ -123,16 +123,16 @@ class DomainTables:
         try:
             with borrowed() as sandbox:
                 table = self._table(sandbox, index, None)
-                listed = f"list({sql} ORDER BY code)"
-                ((kind, values),) = sandbox.ask(f"SELECT typeof(first({sql})), {listed} FROM {table}", sql)
+                value_list = f"list({sql} ORDER BY code)"
+                ((kind, values),) = sandbox.run_user_sql(f"SELECT typeof(first({sql})), {value_list} FROM {table}", sql)
         except (duckdb.Error, QueryError) as error:  # the predicate has the same error
             if isinstance(error, QueryError) and is_final(error):
                 raise
             return None
         if kind not in SMALL_INTEGERS or len(values) != len(values_of(self.schema.coded_column(index))):
             return None
-        known = np.array([value is not None for value in values], dtype=np.bool_)
-        return WholeNumbers(np.array([value or 0 for value in values], dtype=np.int64), known)
+        not_null = np.array([value is not None for value in values], dtype=np.bool_)
+        return WholeNumbers(np.array([value or 0 for value in values], dtype=np.int64), not_null)
 
     def constants(self, kind: str, nodes: Sequence[exp.Expr]) -> list[tuple[str, str | None]] | None:
         """Type and text of each constant when compared with a column of type ``kind``; None if DuckDB refuses one.
@@ -148,7 +148,7 @@ class DomainTables:
         selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in expressions)
         try:
             with borrowed() as sandbox:
-                rows = sandbox.ask(f"SELECT {selected}", ", ".join(expressions))
+                rows = sandbox.run_user_sql(f"SELECT {selected}", ", ".join(expressions))
         except duckdb.Error:
             return None
         return list(zip(rows[0][::2], rows[0][1::2], strict=True)) if len(rows) == 1 else None
@@ -163,7 +163,7 @@ class DomainTables:
                 name = f"rows_{self._owner}"
                 if not sandbox.has(name, self._owner):
                     sandbox.table(name, self._owner, f"CREATE TEMP TABLE {name} ({columns_of(self.schema)})")
-                sandbox.ask(f"SELECT 1 FROM {name} WHERE ({condition}\n)", condition)
+                sandbox.run_user_sql(f"SELECT 1 FROM {name} WHERE ({condition}\n)", condition)
         except duckdb.Error as error:
             raise explain_error(error) from None
         except QueryTooLargeError as error:
@@ -179,8 +179,10 @@ class DomainTables:
     def members(self, regexes: Sequence[str], characters: Sequence[str]) -> list[list[bool]]:
         """For each of ``regexes``, which are about one character, which of ``characters`` match."""
         quoted = (sql_literal(regex, TEXT) for regex in regexes)  # as constants, so that each is compiled once
-        selected = ", ".join(f"list(regexp_full_match(character, {regex}) ORDER BY place)" for regex in quoted)
-        numbered = "SELECT unnest($1::VARCHAR[]) AS character, unnest(range(len($1::VARCHAR[]))) AS place"
+        selected = ", ".join(
+            f"list(regexp_full_match(character, {regex}) ORDER BY character_index)" for regex in quoted
+        )
+        numbered = "SELECT unnest($1::VARCHAR[]) AS character, unnest(range(len($1::VARCHAR[]))) AS character_index"
         with borrowed() as sandbox:
             rows = sandbox.run(f"SELECT {selected} FROM ({numbered})", [list(characters)])
         return [list(matches or ()) for matches in rows[0]]
@@ -217,17 +219,19 @@ def _renamed(node: exp.Expr) -> exp.Expr:
 
 def compared_expression(predicate: exp.Expr) -> tuple[exp.Expr, str, list[int]] | None:
     """The expression of a column, the operator and the integers of a comparison; None if ``predicate`` is not one."""
-    swapped = predicate.copy()
-    inner = next((side for side in (swapped.this, swapped.args.get("expression")) if _is_of_column(side)), None)
-    if inner is None or isinstance(inner, exp.Column):
+    with_placeholder = predicate.copy()
+    expression = next(
+        (side for side in (with_placeholder.this, with_placeholder.args.get("expression")) if _is_of_column(side)), None
+    )
+    if expression is None or isinstance(expression, exp.Column):
         return None
-    inner.replace(exp.column("value"))
-    comparison = plain_comparison(swapped)
+    expression.replace(exp.column("value"))
+    comparison = plain_comparison(with_placeholder)
     if comparison is None or not comparison.constants:
         return None
-    if not all(each.kind == NUMBER and WHOLE_NUMBER.fullmatch(each.text) for each in comparison.constants):
+    if not all(constant.kind == NUMBER and WHOLE_NUMBER.fullmatch(constant.text) for constant in comparison.constants):
         return None
-    return inner, comparison.operator, [int(each.text) for each in comparison.constants]
+    return expression, comparison.operator, [int(constant.text) for constant in comparison.constants]
 
 
 def _is_of_column(side: object) -> bool:
@@ -247,7 +251,7 @@ def sign_error(names: Sequence[str]) -> UnsupportedQueryError:
 def truth_letters(sandbox: Sandbox, predicate: exp.Expr, table: str, order: str) -> NDArray[np.uint8]:
     """Whether ``predicate`` is true of each row of a ``table``, by the column ``order``: TRUE, FALSE or NULL."""
     condition = f"({written(predicate)}) AND TRUE"
-    ((truth,),) = sandbox.ask(
+    ((truth,),) = sandbox.run_user_sql(
         f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' WHEN NOT truth THEN '{FALSE}' ELSE '{NULL}' END, "
         f"'' ORDER BY {order}) FROM (SELECT {order}, {condition} AS truth FROM {table})",
         condition,

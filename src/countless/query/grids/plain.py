@@ -88,14 +88,14 @@ def ranges_of(comparison: PlainComparison, line: Line) -> Ranges | None:
 
 def operator_ranges(operator: str, key: Key, scale: Scale) -> Ranges:
     """The ranges of values that compare with ``key`` by the operator."""
-    before, after = cut_beside(key, 0, scale), cut_beside(key, 1, scale)
+    cut_before, cut_after = cut_beside(key, 0, scale), cut_beside(key, 1, scale)
     if operator == "=":
-        return Ranges(((before, after),))
+        return Ranges(((cut_before, cut_after),))
     if operator == "<>":
-        return Ranges(((None, before), (after, None)))
+        return Ranges(((None, cut_before), (cut_after, None)))
     if operator in ("<", "<="):
-        return Ranges(((None, before if operator == "<" else after),))
-    return Ranges(((after if operator == ">" else before, None),))
+        return Ranges(((None, cut_before if operator == "<" else cut_after),))
+    return Ranges(((cut_after if operator == ">" else cut_before, None),))
 
 
 def cut_beside(key: Key, side: int, scale: Scale) -> Cut:

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, decimal_digits
-from countless.data.columns.types import is_number as is_number
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, decimal_digits, is_number
 from countless.query.grids.precision import compares_exactly, has_exact_float
 
 Key = Any  # a number (int, float or Fraction, which compare with each other exactly) or a string
@@ -94,8 +93,8 @@ def written(kind: str, key: Key) -> str:
         return f"{Decimal(key.numerator) / Decimal(key.denominator):.{digits}f}"
     if abs(key) >= END_OF_TIME:
         return "-infinity" if key < 0 else "infinity"
-    days, rest = divmod(int(key), DAY)
-    clock = _clock_text(rest if kind == "TIMESTAMP_NS" else round(rest / 1000) * 1000)
+    days, nanoseconds = divmod(int(key), DAY)
+    clock = _clock_text(nanoseconds if kind == "TIMESTAMP_NS" else round(nanoseconds / 1000) * 1000)
     if kind == "TIME":
         return clock
     return _date_text(days) if kind == "DATE" else f"{_date_text(days)} {clock}"
@@ -108,8 +107,8 @@ def _float_text(key: Key) -> str:
 
 
 def _clock_text(nanoseconds: int) -> str:
-    seconds, part = divmod(min(nanoseconds, DAY - 1), 10**9)
-    fraction = f".{part:09}".rstrip("0") if part else ""
+    seconds, subsecond = divmod(min(nanoseconds, DAY - 1), 10**9)
+    fraction = f".{subsecond:09}".rstrip("0") if subsecond else ""
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
 
 

@@ -38,7 +38,7 @@ UNSUPPORTED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.AggFunc, "an aggregate has no value for a single row: only filters on rows can be counted"),
     (exp.Placeholder, NO_VALUE),
     (exp.Parameter, NO_VALUE),
-    (exp.PositionalColumn, "a column is not known by its place: name the column to filter on"),
+    (exp.PositionalColumn, "a column cannot be named by its position: name the column to filter on"),
     (exp.Columns, "COLUMNS is not a column: name the column to filter on"),
     (exp.Star, "* is not a column: name the column to filter on"),
     (exp.Rand, RANDOM),

@@ -115,7 +115,8 @@ def _rewritten(leaf: exp.Expr, schema: Schema, usable: set[int]) -> exp.Expr:
         elif replacement is not node:
             node.replace(replacement)
     columns_of_leaves = (
-        {column.meta.get(HIDDEN, column.name) for column in part.find_all(exp.Column)} for part in leaves_of(rewritten)
+        {column.meta.get(HIDDEN, column.name) for column in child.find_all(exp.Column)}
+        for child in leaves_of(rewritten)
     )
     return rewritten if all(len(columns) <= 1 for columns in columns_of_leaves) else leaf
 

@@ -108,7 +108,7 @@ def _computed(sql: str, kind: str | None, inputs: Sequence[tuple[str, str, list[
     )
     parameters = {f"t{index}": column_values for index, (_, _, column_values) in enumerate(inputs)}
     with borrowed() as sandbox:
-        result_rows = sandbox.ask(statement, sql, {"rows": len(inputs[0][2]), **parameters})
+        result_rows = sandbox.run_user_sql(statement, sql, {"rows": len(inputs[0][2]), **parameters})
     return [row[0] for row in result_rows]
 
 

@@ -23,14 +23,14 @@ def with_derived(condition: exp.Expr, schema: Schema, clause: str) -> exp.Expr:
     columns_by_type = _expressions(schema.derived)
     if not any(type(node) in columns_by_type for node in condition.walk()):
         return condition
-    rewritten, used = _replaced(condition, schema, clause, ())
+    rewritten, used_columns = _replaced(condition, schema, clause, ())
     mentioned = {schema.find(column.name) for column in rewritten.find_all(exp.Column)}
-    bases = {column: schema.base_of(column) for column in used}
+    bases = {column: schema.base_of(column) for column in used_columns}
     uses = Counter(bases.values())
     excluded = [column for column, base in bases.items() if base is not None and (base in mentioned or uses[base] > 1)]
     if excluded:
-        rewritten, used = _replaced(condition, schema, clause, excluded)
-    return rewritten if used else condition
+        rewritten, used_columns = _replaced(condition, schema, clause, excluded)
+    return rewritten if used_columns else condition
 
 
 def without_derived(condition: exp.Expr, schema: Schema) -> exp.Expr:
@@ -48,19 +48,19 @@ def _replaced(
     condition: exp.Expr, schema: Schema, clause: str, excluded: Collection[Derived]
 ) -> tuple[exp.Expr, set[Derived]]:
     """``condition`` with derived columns in place of their expressions, without those ``excluded``; and those used."""
-    columns_by_type, used = _expressions(schema.derived), set()
+    columns_by_type, used_columns = _expressions(schema.derived), set()
 
     def replaced(node: exp.Expr) -> exp.Expr:
         derived_column = columns_by_type[type(node)].get(_spelled(node)) if type(node) in columns_by_type else None
         if derived_column is None or derived_column in excluded:
             return node
-        used.add(derived_column)
+        used_columns.add(derived_column)
         column = exp.column(derived_column.name, quoted=True)
         if (span := span_of(node, clause)) is not None:
             column.this.meta.update(start=span[0], end=span[1] - 1)
         return column
 
-    return condition.transform(replaced), used
+    return condition.transform(replaced), used_columns
 
 
 @lru_cache(maxsize=64)

@@ -36,7 +36,7 @@ MOST_BYTES = 2 * 1024**3
 MOST_TABLES = 100  # cached by a process
 POLL = 0.05  # seconds between two checks for cancellation
 TOO_MUCH = f"this takes DuckDB more than {SECONDS:g} s, or more memory than it may use: ask for something simpler"
-TOO_DEEP = "an expression has too many terms: compute constants before, and write their value"
+TOO_DEEP = "an expression has too many terms: compute constants beforehand, and write their values"
 DECODERS: dict[str, Callable[[Any], Any]] = {
     "$date": datetime.date.fromisoformat,
     "$datetime": datetime.datetime.fromisoformat,
@@ -85,9 +85,9 @@ class Sandbox:
         """End the process."""
         self._end()
 
-    def ask(self, sql: str, written: str | None = None, parameters: Any = None) -> list[Sequence[Any]]:
-        """The rows of a statement that a user wrote, or of which the user wrote the part ``written``."""
-        check_functions(sql if written is None else written)
+    def run_user_sql(self, sql: str, user_sql: str | None = None, parameters: Any = None) -> list[Sequence[Any]]:
+        """The rows of a statement that a user wrote, or of which the user wrote the part ``user_sql``."""
+        check_functions(sql if user_sql is None else user_sql)
         return self.run(sql, parameters)
 
     def run(self, sql: str, parameters: Any = None) -> list[Sequence[Any]]:
@@ -191,7 +191,7 @@ def borrowed() -> AbstractContextManager[Sandbox]:
     """A sandbox for some statements, as a context. No other thread uses it at the same time.
 
     >>> with borrowed() as sandbox:
-    ...     sandbox.ask("SELECT upper('a') || 1")
+    ...     sandbox.run_user_sql("SELECT upper('a') || 1")
     [['A1']]
     """
     global _pool

@@ -63,7 +63,7 @@ class Outer:
         if sql not in self._headers:
             with _errors_of_statement(selection), borrowed() as sandbox:
                 self._declare(sandbox)
-                rows = sandbox.ask(f"DESCRIBE {sql}")
+                rows = sandbox.run_user_sql(f"DESCRIBE {sql}")
             if len(self._headers) >= MOST_HEADERS:
                 self._headers.clear()
             count = len(selection.plain)

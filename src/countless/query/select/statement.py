@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from sqlglot import exp
 
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.types import TIMES, quote_identifier
+from countless.data.columns.types import TIMES, is_number, quote_identifier
 from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
-from countless.query.grids.scale import is_number
 from countless.query.parsing.names import resolve
 from countless.query.parsing.parse import span_of
 from countless.query.parsing.sql import read_condition, read_statement, written
@@ -59,7 +58,7 @@ REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Parameter, "a parameter has no value: write the literal instead"),
     (exp.Star, "* is not an aggregate: select count(*), aggregates of columns, and columns of GROUP BY"),
     (exp.Columns, "COLUMNS is not an aggregate: name the columns one by one"),
-    (exp.PositionalColumn, "a column is not known by its place: name it, or write ORDER BY 1"),
+    (exp.PositionalColumn, "a column cannot be named by its position: name it, or write ORDER BY 1"),
 )
 
 
@@ -294,7 +293,7 @@ class _SelectReader:
         kind = AGGREGATES.get(name.lower())
         if isinstance(node, exp.Min | exp.Max):
             instead = f"quantile_cont({written(node.this)}, {'0.01' if isinstance(node, exp.Min) else '0.99'})"
-            raise self._error(f"a density has no least and no greatest value: ask for {instead}", node)
+            raise self._error(f"min and max cannot be estimated: use {instead}", node)
         if kind is None:
             raise self._error(f"{written(node)} cannot be answered: use {KNOWN}", node)
         measured = next(iter(node.expressions), None) if isinstance(node, exp.Anonymous) else node.this
@@ -336,8 +335,8 @@ class _SelectReader:
         return share.name
 
     def _check_size(self) -> None:
-        parts = (self.statement.args.get(part) for part in ("having", "order", "limit", "offset"))
-        if expanded_size((*self.selected, *filter(None, parts))) > MOST_NODES:
+        clauses = (self.statement.args.get(clause) for clause in ("having", "order", "limit", "offset"))
+        if expanded_size((*self.selected, *filter(None, clauses))) > MOST_NODES:
             raise QueryTooLargeError(
                 f"the statement has more than {MOST_NODES:,} parts when the names of its columns are written out: "
                 "select fewer columns, or use fewer names of others in them",

@@ -179,10 +179,10 @@ def _distinguished_sides(program: Program) -> dict[Side, Side]:
 class _StateExplorer:
     """Computes the states of the automaton of a program."""
 
-    def __init__(self, program: Program, letters: _RegexLetters, whole: bool) -> None:
+    def __init__(self, program: Program, letters: _RegexLetters, is_full_match: bool) -> None:
         self._program = program
         self._letters = letters
-        self._whole = whole
+        self._whole = is_full_match
         self._reached: dict[tuple[int, Side, Side], int] = {}
         self._steps = 0
         self.start = RegexState(1, letters.begin)

@@ -280,19 +280,19 @@ class _RegexReader:
         return self._kind(".") if character == "." else _character(character, self.flags)
 
     def _group(self) -> Node | None:
-        flags, named = FLAGS.match(self.pattern, self.index), NAMED.match(self.pattern, self.index)
+        flags, named_group = FLAGS.match(self.pattern, self.index), NAMED.match(self.pattern, self.index)
         outer_flags = self.flags
         if flags is not None:
             self.flags = (self.flags | set(flags[1])) - set(flags[2] or "")
             self.index += len(flags[0])
             if flags[3] == ")":
                 return None
-        elif named is None and self.pattern.startswith("(?", self.index):
+        elif named_group is None and self.pattern.startswith("(?", self.index):
             raise UnsupportedQueryError(
                 "look-ahead and look-behind are not regular: write two conditions, joined by AND or AND NOT"
             )
         else:
-            self.index += len(named[0]) if named else 1
+            self.index += len(named_group[0]) if named_group else 1
         inner = self.read()
         self.index += 1
         self.flags = outer_flags

@@ -190,19 +190,19 @@ class StringEvaluator(ABC):
             raise
         return self.matching(folds, read(pattern, options))
 
-    def _folds(self, node: exp.Expr, whole: exp.Expr) -> Folds:
+    def _folds(self, node: exp.Expr, predicate: exp.Expr) -> Folds:
         """The functions that ``node`` applies to the column: none, lower() or upper()."""
         if isinstance(node, exp.Paren):
-            return self._folds(node.this, whole)
+            return self._folds(node.this, predicate)
         if type(node) in FOLDS:
-            return (*self._folds(node.this, whole), FOLDS[type(node)])
+            return (*self._folds(node.this, predicate), FOLDS[type(node)])
         if not isinstance(node, exp.Column):
-            raise self._unsupported(whole)
+            raise self._unsupported(predicate)
         return ()
 
-    def _numbers(self, nodes: Sequence[exp.Expr], whole: exp.Expr) -> list[float | Fraction | None]:
+    def _numbers(self, nodes: Sequence[exp.Expr], predicate: exp.Expr) -> list[float | Fraction | None]:
         if any(node.find(exp.Column) for node in nodes):
-            raise self._unsupported(whole)
+            raise self._unsupported(predicate)
         if all(isinstance(node, exp.Literal) and node.is_int for node in nodes):
             return [Fraction(node.this) for node in nodes]
         constants = self.duckdb_strings.domain_tables.constants("BIGINT", nodes)
@@ -212,16 +212,16 @@ class StringEvaluator(ABC):
         except (AssertionError, ValueError):
             raise QueryTypeError("a length compares with numbers: write one, such as length(...) > 10") from None
 
-    def _constants(self, nodes: Sequence[exp.Expr], whole: exp.Expr) -> list[str | None]:
+    def _constants(self, nodes: Sequence[exp.Expr], predicate: exp.Expr) -> list[str | None]:
         """The texts of constants; None for NULL."""
         if all(isinstance(node, exp.Literal) and node.is_string for node in nodes):
             return [str(node.this) for node in nodes]
         if any(node.find(exp.Column) for node in nodes):
-            raise self._unsupported(whole)
+            raise self._unsupported(predicate)
         constants = self.duckdb_strings.domain_tables.constants(TEXT, nodes)
         if constants is None:
-            self.duckdb_strings.check(whole)
-            raise self._unsupported(whole)
+            self.duckdb_strings.check(predicate)
+            raise self._unsupported(predicate)
         for node, (kind, text) in zip(nodes, constants, strict=True):
             if text is not None and kind != TEXT:
                 raise QueryTypeError(f"{written(node)} is {kind}, and no text: write it in single quotes, '{text}'")
@@ -229,7 +229,7 @@ class StringEvaluator(ABC):
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
         self.duckdb_strings.check(node)
-        return UnsupportedQueryError(f"of a column whose strings are modelled by their characters, ask {SUPPORTED}")
+        return UnsupportedQueryError(f"on a column that is modelled character by character, use {SUPPORTED}")
 
 
 def _is_null_with_column(node: exp.Expr) -> bool:
