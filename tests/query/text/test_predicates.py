@@ -371,7 +371,7 @@ CASES = [
     ("length(t) > 'x'", QueryTypeError, "a length compares with numbers"),
     ("t = 5", QueryTypeError, "5 is INTEGER, and no text: write it in single quotes, '5'"),
     ("t = DATE '2020-01-31'", QueryTypeError, "is DATE, and no text: write it in single quotes, '2020-01-31'"),
-    ("t || 'a' = 'aa'", UnsupportedQueryError, "ask = <> < <= > >=, BETWEEN, IN, LIKE"),
+    ("t || 'a' = 'aa'", UnsupportedQueryError, "use = <> < <= > >=, BETWEEN, IN, LIKE"),
     ("strlen(t) > 2", UnsupportedQueryError, "modelled character by character, use"),
     ("t LIKE ANY ('a', 'b')", UnsupportedQueryError, "modelled character by character, use"),
     ("t = lower(t)", UnsupportedQueryError, "modelled character by character, use"),

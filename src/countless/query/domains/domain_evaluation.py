@@ -76,12 +76,10 @@ class DomainTables:
         Without a column (``index`` None) the predicate is a constant and the arrays have one element. With ``probes``
         it is evaluated at these values of a grid's column instead of at its knots.
         """
-        if (
-            index is not None
-            and probes is None
-            and (truth_by_values := self._by_whole_numbers(index, predicate)) is not None
-        ):
-            return truth_by_values
+        if index is not None and probes is None:
+            truth = self._by_whole_numbers(index, predicate)
+            if truth is not None:
+                return truth
         renamed = _renamed(predicate)
         try:
             with borrowed() as sandbox:
@@ -219,14 +217,14 @@ def _renamed(node: exp.Expr) -> exp.Expr:
 
 def compared_expression(predicate: exp.Expr) -> tuple[exp.Expr, str, list[int]] | None:
     """The expression of a column, the operator and the integers of a comparison; None if ``predicate`` is not one."""
-    with_placeholder = predicate.copy()
+    with_value = predicate.copy()
     expression = next(
-        (side for side in (with_placeholder.this, with_placeholder.args.get("expression")) if _is_of_column(side)), None
+        (side for side in (with_value.this, with_value.args.get("expression")) if _is_of_column(side)), None
     )
     if expression is None or isinstance(expression, exp.Column):
         return None
     expression.replace(exp.column("value"))
-    comparison = plain_comparison(with_placeholder)
+    comparison = plain_comparison(with_value)
     if comparison is None or not comparison.constants:
         return None
     if not all(constant.kind == NUMBER and WHOLE_NUMBER.fullmatch(constant.text) for constant in comparison.constants):
