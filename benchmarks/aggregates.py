@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.types import quote_identifier
+from countless.data.columns.types import is_number, quote_identifier
 from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
-from countless.query.grids.scale import is_number
 from countless.workload import mixed_clauses
 from countless_lab.measurement.script import percentiles, table_and_model, write_result
 

@@ -26,11 +26,10 @@ from sklearn.impute import IterativeImputer, KNNImputer
 from countless import Estimator
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.types import quote_identifier
+from countless.data.columns.types import is_number, quote_identifier
 from countless.data.encoding.recoding import Recoded, opened
 from countless.data.sources.source import Source
 from countless.estimator.answers.distributions.values import Values
-from countless.query.grids.scale import is_number
 from countless_lab.measurement.script import script_parser, write_result
 
 OTHERS = 10_000  # rows that the other methods learn from

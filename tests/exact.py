@@ -17,7 +17,7 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.query.compile import Compiler
 from countless.query.question import Question
-from countless.query.select.outer import Outer
+from countless.query.select.outer_statement import Outer
 
 
 def column_codes(table: Encoded) -> list[IntArray]:

@@ -94,7 +94,7 @@ def test_the_profile_tells_text_from_names(source: Source) -> None:
 def test_a_table_with_nothing_to_ask_about(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no rows"):
         questions_by_kind(Source.open(pd.DataFrame({"a": pd.Series([], dtype="int64")})), 1, 0)
-    with pytest.raises(DataError, match="no column that can be asked about"):
+    with pytest.raises(DataError, match="no column that can be queried"):
         questions_by_kind(Source.open(duckdb.connect().sql("SELECT [1] AS l")), 1, 0)
 
 

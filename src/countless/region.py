@@ -21,7 +21,7 @@ from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automata.language import Language
 from countless.cached_property import cached_property
 
-FREE = 0  # the state in which nothing further is asked, so that the remaining positions can stay MASKed
+FREE = 0  # the state in which everything that follows is allowed, so that the remaining positions can stay MASKed
 START = 1  # the state before any symbol is read, unless everything is allowed
 
 
@@ -29,23 +29,23 @@ START = 1  # the state before any symbol is read, unless everything is allowed
 class Transitions:
     """How an automaton reads one position. Both arrays have a row per state and a column per symbol, MASK last.
 
-    ``weights`` are in [0, 1]: 0 forbidden, 1 allowed, between: partly. A state other than FREE reads a symbol; FREE
-    reads only MASK, and stays FREE. ``next`` is the state after the symbol.
+    ``weights`` are in [0, 1]: 0 is forbidden, 1 is allowed, and a value between is partly allowed. A state other than
+    FREE reads a symbol; FREE reads only MASK, and stays FREE. ``next`` is the state after the symbol.
     """
 
     weights: FloatArray
     next: IntArray
 
     @classmethod
-    def of(cls, weights: NDArray[Any], following: NDArray[Any] | int) -> Transitions:
-        """The tables of the states from START on, completed with FREE and MASK."""
+    def of(cls, weights: NDArray[Any], next_states: NDArray[Any] | int) -> Transitions:
+        """Transitions from the tables of the states from START on: adds the row of FREE and the column of MASK."""
         states, size = weights.shape
-        whole = np.zeros((states + 1, size + 1))
-        whole[START:, :size] = weights
-        whole[FREE, size] = 1.0
-        after = np.zeros((states + 1, size + 1), dtype=np.int64)
-        after[START:, :size] = following
-        return cls(whole, after)
+        padded_weights = np.zeros((states + 1, size + 1))
+        padded_weights[START:, :size] = weights
+        padded_weights[FREE, size] = 1.0
+        padded_next = np.zeros((states + 1, size + 1), dtype=np.int64)
+        padded_next[START:, :size] = next_states
+        return cls(padded_weights, padded_next)
 
 
 class Constraint(Protocol):
@@ -53,7 +53,7 @@ class Constraint(Protocol):
 
     @property
     def weights(self) -> NDArray[Any]:
-        """The weight of every code: 0 forbidden, 1 allowed, between: partly."""
+        """The weight of every code: 0 is forbidden, 1 is allowed, a value between is partly allowed."""
         ...
 
     @property
@@ -63,17 +63,17 @@ class Constraint(Protocol):
 
     @property
     def listed(self) -> bool:
-        """Whether each code matters on its own, so that every position is read even where all codes are allowed."""
+        """Whether every position must be read, even where all codes are allowed."""
         ...
 
     @property
     def start(self) -> int:
-        """The state before any symbol is read; FREE if nothing is asked at all."""
+        """The state before any symbol is read; FREE if every code is allowed."""
         ...
 
     @property
     def derived(self) -> dict[Any, Any]:
-        """What others derived from it and keep with it, by who did."""
+        """A cache of what callers compute from the constraint; each caller has a key of its own."""
         ...
 
     @property
@@ -83,12 +83,12 @@ class Constraint(Protocol):
 
     @property
     def transitions(self) -> tuple[Transitions, ...]:
-        """How each position in turn is read: made when it is first asked for, since most questions do without."""
+        """How each position in turn is read. Made on first access, because most questions do not need it."""
         ...
 
 
 def flat_weights(constraint: Constraint) -> NDArray[Any]:
-    """The weights of a constraint as compiled code reads them: in one piece, truth values or doubles."""
+    """The weights of a constraint as compiled code reads them: contiguous, booleans or doubles."""
     weights = constraint.weights
     if weights.dtype.char not in "?d":
         weights = weights.astype(np.float64)
@@ -96,20 +96,20 @@ def flat_weights(constraint: Constraint) -> NDArray[Any]:
 
 
 class ValueSet:
-    """A set of symbols of a one-position column, with a weight each.
+    """A set of symbols of a column with one position, with a weight for each symbol.
 
-    If ``listed``, each symbol matters on its own, so that the position is read even where all are allowed. ``allowed``
-    is how many symbols have a weight, if that is known: some, but not all.
+    If ``listed``, the position is read even where all symbols are allowed. ``allowed_count`` is how many symbols have a
+    weight, if that is known; it is neither none nor all.
 
     >>> odd = ValueSet(np.array([0.0, 1.0, 0.0, 1.0]))
     >>> odd.transitions[0].weights[odd.start].tolist()
     [0.0, 1.0, 0.0, 1.0, 0.0]
     """
 
-    def __init__(self, weights: NDArray[Any], listed: bool = False, allowed: int | None = None) -> None:
-        self.weights, self.listed, self._allowed = weights, listed, allowed
+    def __init__(self, weights: NDArray[Any], listed: bool = False, allowed_count: int | None = None) -> None:
+        self.weights, self.listed, self._allowed_count = weights, listed, allowed_count
         self.derived: dict[Any, Any] = {}
-        self.start = START if listed or allowed or not _allows_all(weights) else FREE
+        self.start = START if listed or allowed_count or not _allows_all(weights) else FREE
 
     @property
     def radices(self) -> tuple[int, ...]:
@@ -119,9 +119,9 @@ class ValueSet:
     @property
     def single(self) -> bool:
         """Whether it allows one symbol."""
-        if self._allowed is None:
-            self._allowed = int(np.count_nonzero(self.weights))
-        return self._allowed == 1
+        if self._allowed_count is None:
+            self._allowed_count = int(np.count_nonzero(self.weights))
+        return self._allowed_count == 1
 
     @cached_property
     def transitions(self) -> tuple[Transitions, ...]:
@@ -134,23 +134,23 @@ class ValueSet:
 
 
 def _allows_all(weights: NDArray[Any]) -> bool:
-    """Whether every weight is 1; nearly always the first or the last is not."""
+    """Whether every weight is 1. Looks at the first and the last one first: usually one of them is not 1."""
     return bool(weights[0] == 1 and weights[-1] == 1 and weights.min() == 1)
 
 
 @lru_cache(maxsize=1024)
 def _all_free(size: int) -> IntArray:
-    """The states after each symbol of a column's only position."""
-    after = np.zeros((2, size + 1), dtype=np.int64)
-    after.setflags(write=False)
-    return after
+    """The state after each symbol of a column's only position: always FREE."""
+    next_states = np.zeros((2, size + 1), dtype=np.int64)
+    next_states.setflags(write=False)
+    return next_states
 
 
 class DigitSet:
     """A set of codes, with a weight each, of a column whose code is written in digits, leading digit first.
 
-    The states are the prefixes that leave something to ask. A prefix under which every code is allowed is FREE: in a
-    range, all but two. If ``listed``, each code matters on its own, and none is.
+    The states are the prefixes under which some codes are allowed and others are not. A prefix under which every code
+    is allowed is FREE: in a range, all but two are. If ``listed``, every digit is read, and no prefix is FREE.
 
     >>> tens = DigitSet(np.arange(25) >= 12, (5, 5))  # leading digits 3 and 4 with any second, 2 with some
     >>> tens.transitions[0].weights[tens.start].tolist(), tens.transitions[0].next[tens.start].tolist()
@@ -167,42 +167,44 @@ class DigitSet:
 
     @cached_property
     def single(self) -> bool:
-        """Whether it allows one leading digit."""
-        inside = np.flatnonzero(self.weights)
-        below = math.prod(self.radices[1:])
-        return bool(len(inside) and inside[0] // below == inside[-1] // below)
+        """Whether it allows only one leading digit."""
+        allowed_codes = np.flatnonzero(self.weights)
+        codes_per_digit = math.prod(self.radices[1:])
+        return bool(len(allowed_codes) and allowed_codes[0] // codes_per_digit == allowed_codes[-1] // codes_per_digit)
 
     @property
     def is_tabulated(self) -> bool:
-        """Whether its transitions are made."""
+        """Whether its transitions have been computed."""
         return "transitions" in self.__dict__
 
     def adopt(self, tables: tuple[Transitions, ...]) -> None:
-        """Take transitions that were made in compiled code."""
+        """Set the transitions, which compiled code has computed."""
         self.__dict__["transitions"] = tables
 
     @cached_property
     def transitions(self) -> tuple[Transitions, ...]:
         """How each digit in turn is read."""
         weights, radices = self.weights, self.radices
-        leaves = np.zeros(math.prod(radices))
-        leaves[: len(weights)] = weights
-        whole = leaves == 1
-        whole[len(weights) :] = True  # digits that make no code, at the very end
-        whole &= not self.listed
+        leaf_weights = np.zeros(math.prod(radices))
+        leaf_weights[: len(weights)] = weights
+        is_full = leaf_weights == 1
+        is_full[len(weights) :] = True  # after the last code there are digits that stand for no code
+        is_full &= not self.listed
         tables: list[Transitions] = []
-        some: FloatArray = leaves  # weight of each prefix of the depth below: 1 if any code under it is allowed
-        following: IntArray = np.full(len(leaves), FREE)
+        prefix_weights: FloatArray = leaf_weights  # of each prefix one digit longer: 1 if any code under it is allowed
+        next_states: IntArray = np.full(len(leaf_weights), FREE)
         for radix in reversed(radices):
-            every: BoolArray = whole.reshape(-1, radix).all(axis=1)
-            any_code: BoolArray = np.any((some > 0).reshape(-1, radix), axis=1)
-            asked = ~every & any_code
-            if len(every) == 1:  # the empty prefix always has a state, so that there is one to start in
-                asked = np.array([True])
-            tables.append(Transitions.of(some.reshape(-1, radix)[asked], following.reshape(-1, radix)[asked]))
-            some = any_code.astype(np.float64)
-            following = np.where(asked, START - 1 + np.cumsum(asked), FREE)
-            whole = every
+            all_full: BoolArray = is_full.reshape(-1, radix).all(axis=1)
+            any_allowed: BoolArray = np.any((prefix_weights > 0).reshape(-1, radix), axis=1)
+            has_state = ~all_full & any_allowed
+            if len(all_full) == 1:  # the empty prefix always has a state: START
+                has_state = np.array([True])
+            tables.append(
+                Transitions.of(prefix_weights.reshape(-1, radix)[has_state], next_states.reshape(-1, radix)[has_state])
+            )
+            prefix_weights = any_allowed.astype(np.float64)
+            next_states = np.where(has_state, START - 1 + np.cumsum(has_state), FREE)
+            is_full = all_full
         return tuple(reversed(tables))
 
 
@@ -210,8 +212,8 @@ class DigitSet:
 class Filter:
     """A constraint and the positions that it reads, in the order it reads them.
 
-    ``seen`` says which values of the evidence rows satisfy it, where these are not the codes of the constraint. At
-    ``most`` so many rows satisfy it, if its column is unique and only so many values can.
+    ``seen`` marks the values of the evidence rows that satisfy it, if the column's codes do not say which do.
+    ``most`` is the largest number of rows that can satisfy it, known only if the column is unique.
     """
 
     positions: tuple[int, ...]
@@ -222,7 +224,7 @@ class Filter:
 
 @dataclass(frozen=True, eq=False)
 class TextFilter:
-    """What is asked of the text column at ``column`` among the table's text columns; ``seen`` as of a filter."""
+    """A filter on the text column number ``column`` of the table's text columns; ``seen`` as in :class:`Filter`."""
 
     column: int
     language: Language
@@ -233,23 +235,23 @@ class TextFilter:
         return TextFilter(self.column, self.language & other.language, seen)
 
     def any(self) -> bool:
-        """Whether there can be a string in it."""
+        """Whether any string can satisfy it."""
         return (self.seen is not None and bool(self.seen.any())) or self.language.any()
 
 
 class Hints(Protocol):
-    """What is known of a box besides its filters: where among the values of one the others hold."""
+    """Statistics that guide a sampler: for which values of one filter the other filters of the box hold, too."""
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
-        """For each code of the filter at ``index``, about how often the ``later`` filters hold too; None if unknown."""
+        """For each code of filter ``index``, about how often the ``later`` filters hold, too; None if unknown."""
         ...
 
 
 @dataclass(frozen=True)
 class Box:
-    """A conjunction of filters on distinct columns; none at all is the whole table.
+    """A conjunction of filters on distinct columns; a box without filters is the whole table.
 
-    ``hints`` show a sampler where to look, and do not change exact answers.
+    ``hints`` guide a sampler, and do not change exact answers.
     """
 
     filters: tuple[Filter, ...] = ()
@@ -259,10 +261,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Region:
-    """A union of disjoint boxes; no box at all is the empty set.
+    """A union of disjoint boxes; without boxes it is empty.
 
-    ``cover`` lists the possibly overlapping boxes as the clause wrote them: the largest of them is a lower bound
-    of the union and their sum an upper one. It is empty when the boxes are the cover themselves.
+    ``cover`` lists the boxes as the clause wrote them, which may overlap. The density of the largest is a lower bound
+    for the union, and the sum of all an upper bound. It is empty when ``boxes`` are the clause's own boxes.
     """
 
     boxes: tuple[Box, ...]
@@ -270,10 +272,10 @@ class Region:
 
     @property
     def most(self) -> int | None:
-        """How many rows there can be at most, by its filters on unique columns; None if these do not tell.
+        """The largest number of rows that can match, by the filters on unique columns; None if there is no such bound.
 
-        >>> found = Filter((0,), ValueSet(np.array([1.0, 0.5])), most=1)
-        >>> Region((Box((found,)), Box((found,)))).most, Region((Box((found,)), Box())).most
+        >>> one_row = Filter((0,), ValueSet(np.array([1.0, 0.5])), most=1)
+        >>> Region((Box((one_row,)), Box((one_row,)))).most, Region((Box((one_row,)), Box())).most
         (2, None)
         """
         total = 0

@@ -14,7 +14,7 @@ from sqlglot import exp
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.source import connect
 from countless.query.parsing.parse import parse
-from countless.query.predicate import DIALECT
+from countless.query.parsing.sql import DIALECT
 
 WIDTHS = (np.uint8, np.uint16, np.uint32)
 

@@ -47,6 +47,6 @@ def test_dates_in_json(run: Run, model: Path) -> None:
 def test_errors(run: Run, model: Path) -> None:
     done = run("query", model, "SELECT max(age) FROM t")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: a density has no least and no greatest value")
+    assert done.err.startswith("error: min and max cannot be estimated")
     assert run("query", model, SQL, "--json", "--csv").code == 2
     assert run("query", model).code == 2

@@ -13,7 +13,7 @@ from safetensors.numpy import save as save_arrays
 
 from countless import Estimator
 from countless.errors import DataError
-from countless.query.sandbox.functions import DATES, NUMBERS, STRINGS, refused
+from countless.query.sandbox.functions import DATES, NUMBERS, STRINGS, disallowed_call
 from countless_lab.fuzz import asking, compiled_code, killing, loading, sharing
 from countless_lab.fuzz.compiled_code import COLUMNS
 from countless_lab.fuzz.expressions import CALLS
@@ -48,7 +48,7 @@ class TestPredicates:
 
     def test_most_predicates_may_be_asked(self) -> None:
         maker = PredicateMaker(COLUMNS, random.Random(4))
-        assert sum(refused(maker.draw().clause) is None for _ in range(200)) > 150
+        assert sum(disallowed_call(maker.draw().clause) is None for _ in range(200)) > 150
 
     def test_no_defect(self, tmp_path: Path) -> None:
         outcome = asking.ask_table(6, str(tmp_path), questions=60)

@@ -171,7 +171,7 @@ def test_random_predicates_count_as_duckdb_counts(where: str) -> None:
 
 @given(comparisons())
 @settings(deadline=None, max_examples=400)
-def test_search_is_the_twin_of_the_dictionary(where: str) -> None:
+def test_search_agrees_with_duckdb(where: str) -> None:
     _, table, compiler = world()
     condition = parse(where)
     if isinstance(condition, exp.Not):
@@ -181,7 +181,7 @@ def test_search_is_the_twin_of_the_dictionary(where: str) -> None:
     assert index is not None
     truth = compiler.search.known.truth(index, plain_comparison(condition))
     if truth is not None:
-        defined = compiler.dictionary.truth(index, condition)
+        defined = compiler.domain_tables.truth(index, condition)
         assert truth.true.tolist() == defined.true.tolist()
         assert truth.false.tolist() == defined.false.tolist()
 

@@ -3,23 +3,23 @@
 from typing import Any
 
 def survey(data: Any, starts: Any, heads: Any, tails: Any, shared: Any, points: Any, /) -> bool: ...
-def cut(data: Any, starts: Any, places: Any, rests: Any, /) -> None: ...
+def cut(data: Any, starts: Any, rest_starts: Any, rests: Any, /) -> None: ...
 def find(
     data: Any,
     starts: Any,
     rests: Any,
-    places: Any,
+    rest_starts: Any,
     owners: Any,
     shared: Any,
     needle: bytes,
-    one: int,
-    two: int,
+    first_offset: int,
+    second_offset: int,
     first: int,
     last: int,
-    marks: Any,
+    matches: Any,
     /,
 ) -> None: ...
-def like(data: Any, starts: Any, pattern: bytes, among: Any | None, marks: Any, /) -> None: ...
+def like(data: Any, starts: Any, pattern: bytes, candidates: Any | None, matches: Any, /) -> None: ...
 def run(
     data: Any,
     starts: Any,
@@ -28,7 +28,7 @@ def run(
     table: Any,
     states: int,
     columns: int,
-    among: Any | None,
-    marks: Any,
+    candidates: Any | None,
+    matches: Any,
     /,
 ) -> None: ...

@@ -12,16 +12,16 @@ from countless.cancellation import check_cancelled
 from countless.errors import QueryTooLargeError
 
 MOST_STATES = 10_000
-STEPS = 256  # states after which it is seen whether someone still waits
-HASH_FACTOR = 0x9E3779B97F4A7C15  # odd: columns are compared by sums of its powers
+CANCELLATION_INTERVAL = 256  # states between two checks for cancellation
+HASH_FACTOR = 0x9E3779B97F4A7C15  # odd: the hash of a column is a sum weighted by its powers
 
 State = TypeVar("State", bound=Hashable)
 
 
-def explore(start: State, after: Callable[[State], Sequence[State]]) -> tuple[list[State], IntArray]:
-    """The states that are reached from ``start``, which comes first, and the table of what follows on each.
+def explore(start: State, next_states: Callable[[State], Sequence[State]]) -> tuple[list[State], IntArray]:
+    """The states that can be reached from ``start``, which comes first, and their transition table.
 
-    ``after`` has the states that follow on one state, letter by letter.
+    ``next_states`` returns the next states of a state, letter by letter.
 
     >>> explore("idle", lambda state: ["busy", state])
     (['idle', 'busy'], array([[1, 0],
@@ -31,14 +31,14 @@ def explore(start: State, after: Callable[[State], Sequence[State]]) -> tuple[li
     order = [start]
     rows: list[list[int]] = []
     for state in order:
-        if len(rows) % STEPS == 0:
+        if len(rows) % CANCELLATION_INTERVAL == 0:
             check_cancelled()
         row = []
-        for following in after(state):
-            if following not in number:
-                number[following] = len(order)
-                order.append(following)
-            row.append(number[following])
+        for next_state in next_states(state):
+            if next_state not in number:
+                number[next_state] = len(order)
+                order.append(next_state)
+            row.append(number[next_state])
         rows.append(row)
         if len(order) > MOST_STATES:
             raise QueryTooLargeError(
@@ -48,7 +48,7 @@ def explore(start: State, after: Callable[[State], Sequence[State]]) -> tuple[li
 
 
 def same_columns(*tables: IntArray) -> tuple[IntArray, IntArray]:
-    """The first of each kind of column that the tables have, and each column's kind.
+    """Group equal columns of the stacked tables: the first column of each kind, and the kind of each column.
 
     >>> same_columns(np.array([[1, 0, 1], [2, 2, 2]]))
     (array([0, 1]), array([0, 1, 0]))
@@ -64,7 +64,7 @@ def same_columns(*tables: IntArray) -> tuple[IntArray, IntArray]:
     first, kind = first[order], number[kind]
     if np.array_equal(stacked[:, first[kind]], stacked):
         return first, kind
-    return _same_columns_by_bytes(stacked)  # two kinds have the same sum
+    return _same_columns_by_bytes(stacked)  # two different columns have the same hash
 
 
 def _same_columns_by_bytes(stacked: IntArray) -> tuple[IntArray, IntArray]:
@@ -76,42 +76,43 @@ def _same_columns_by_bytes(stacked: IntArray) -> tuple[IntArray, IntArray]:
     return first, kind
 
 
-def distance(following: IntArray, goal: BoolArray) -> IntArray:
-    """How many letters lead from each state to one of ``goal`` at least; the number of states if none ever do."""
+def distance(next_states: IntArray, goal: BoolArray) -> IntArray:
+    """The least number of letters from each state to a ``goal`` state; the number of states if it cannot be reached."""
     count = len(goal)
-    before: list[list[int]] = [[] for _ in range(count)]
-    for state, row in enumerate(following.tolist()):
-        for after in set(row):
-            before[after].append(state)
-    far = [count] * count
-    reached = np.flatnonzero(goal).tolist()
-    for state in reached:
-        far[state] = 0
-    for state in reached:  # grows while it is walked
-        for previous in before[state]:
-            if far[previous] == count:
-                far[previous] = far[state] + 1
-                reached.append(previous)
-    return np.array(far, dtype=np.int64)
+    predecessors: list[list[int]] = [[] for _ in range(count)]
+    for state, row in enumerate(next_states.tolist()):
+        for next_state in set(row):
+            predecessors[next_state].append(state)
+    distances = [count] * count
+    queue = np.flatnonzero(goal).tolist()
+    for state in queue:
+        distances[state] = 0
+    for state in queue:  # grows during the loop
+        for previous in predecessors[state]:
+            if distances[previous] == count:
+                distances[previous] = distances[state] + 1
+                queue.append(previous)
+    return np.array(distances, dtype=np.int64)
 
 
-def minimal(following: IntArray, accepts: BoolArray) -> tuple[IntArray, BoolArray]:
-    """The minimal machine of the same strings: without unreachable states, equivalent states merged."""
-    if not following.shape[1]:
+def minimal(next_states: IntArray, accepts: BoolArray) -> tuple[IntArray, BoolArray]:
+    """The minimal automaton of the same strings: without unreachable states, and with equivalent states merged."""
+    if not next_states.shape[1]:
         return np.zeros((1, 0), dtype=np.int64), accepts[:1].copy()
-    first, kind = same_columns(following)
-    order, table = explore(0, following[:, first].tolist().__getitem__)
+    first, kind = same_columns(next_states)
+    order, table = explore(0, next_states[:, first].tolist().__getitem__)
     ends = accepts[order]
     backward = _backward(table)
     block = _refined(table, ends) if backward is None else _merged(table, ends, backward)
-    chosen = np.zeros(block.max() + 1, dtype=np.int64)
-    chosen[block[::-1]] = np.arange(len(block))[::-1]
-    return block[table[chosen]][:, kind], ends[chosen]
+    representatives = np.zeros(block.max() + 1, dtype=np.int64)
+    representatives[block[::-1]] = np.arange(len(block))[::-1]
+    return block[table[representatives]][:, kind], ends[representatives]
 
 
 def _refined(table: IntArray, ends: BoolArray) -> IntArray:
-    """Equivalent states, by equal numbers."""
-    # Moore's refinement, from a partition that is fine already: equivalent states are equally far from either end.
+    """The class of each state: equivalent states have equal numbers."""
+    # Moore's refinement. It starts from a fine partition: equivalent states have equal distances to acceptance and to
+    # rejection.
     block = _numbered(np.stack([distance(table, ends), distance(table, ~ends)], axis=1))
     while True:
         check_cancelled()
@@ -122,41 +123,43 @@ def _refined(table: IntArray, ends: BoolArray) -> IntArray:
 
 
 def _merged(table: IntArray, ends: BoolArray, backward: Sequence[int]) -> IntArray:
-    """The same as :func:`_refined` for a machine without loops, in one pass; refinement takes one for each letter."""
-    same = np.arange(len(table))  # an equivalent state of each state
-    known: dict[tuple[bool, bytes], int] = {}
+    """The same as :func:`_refined` for an automaton without loops, in one pass over its states, successors first."""
+    equivalent = np.arange(len(table))  # for each state, the representative of its class
+    state_by_signature: dict[tuple[bool, bytes], int] = {}
     sinks: dict[bool, int] = {}
     for state in backward:
         accepted = bool(ends[state])
         if (table[state] == state).all():
-            same[state] = sinks.setdefault(accepted, state)
-        same[state] = known.setdefault((accepted, same[table[state]].tobytes()), same[state])
-    return _numbered(same[:, None])
+            equivalent[state] = sinks.setdefault(accepted, state)
+        equivalent[state] = state_by_signature.setdefault(
+            (accepted, equivalent[table[state]].tobytes()), equivalent[state]
+        )
+    return _numbered(equivalent[:, None])
 
 
 def _backward(table: IntArray) -> list[int] | None:
-    """The states, each after all that follow on it; None if there is a loop, but from a state to itself by any letter.
+    """The states in an order with successors first; None if there is a loop, other than of a state by all its letters.
 
     >>> _backward(np.array([[1, 2], [2, 2], [2, 2]])), _backward(np.array([[0, 1], [1, 1]]))
     ([2, 1, 0], None)
     """
-    left: list[int] = []
-    before: list[list[int]] = [[] for _ in table]
+    unordered_successors: list[int] = []
+    predecessors: list[list[int]] = [[] for _ in table]
     for state, row in enumerate(table.tolist()):
-        others = set(row) if set(row) != {state} else set()
-        left.append(len(others))
-        for after in others:
-            before[after].append(state)
-    order = [state for state, count in enumerate(left) if not count]
-    for state in order:  # grows while it is walked
-        for previous in before[state]:
-            left[previous] -= 1
-            if not left[previous]:
+        successors = set(row) if set(row) != {state} else set()
+        unordered_successors.append(len(successors))
+        for successor in successors:
+            predecessors[successor].append(state)
+    order = [state for state, count in enumerate(unordered_successors) if not count]
+    for state in order:  # grows during the loop
+        for previous in predecessors[state]:
+            unordered_successors[previous] -= 1
+            if not unordered_successors[previous]:
                 order.append(previous)
     return order if len(order) == len(table) else None
 
 
 def _numbered(rows: IntArray) -> IntArray:
-    """Equal rows by equal numbers, in the order in which they first occur."""
+    """A number for each row, equal for equal rows, in the order in which they first occur."""
     numbers: dict[bytes, int] = {}
     return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in np.ascontiguousarray(rows)])

@@ -1,4 +1,4 @@
-"""What is known of a set of strings from the patterns it was made of, before its automaton is searched."""
+"""Pieces that the strings of a set have or lack, known from their LIKE patterns without a search of the automaton."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class LetterPiece(NamedTuple):
-    """Letters in a row, perhaps at the beginning or the end of a string: for each place the letters that it may be."""
+    """Consecutive letters, each one of a set, perhaps at the beginning or at the end of a string."""
 
     letters: tuple[tuple[int, ...], ...]
     begins: bool
@@ -19,8 +19,8 @@ class LetterPiece(NamedTuple):
 class KnownPieces:
     """Pieces that each string of a set has (``required``), and pieces that none has (``excluded``).
 
-    If ``exact``, the set is all strings with the first and without the others. It is ``gapped`` if any text may come
-    between two pieces that must follow each other.
+    If ``exact``, the set is all strings that have the required and lack the excluded pieces. It is ``gapped`` if the
+    pattern has several pieces with any text between them.
     """
 
     required: tuple[LetterPiece, ...] = ()
@@ -29,7 +29,7 @@ class KnownPieces:
     gapped: bool = False
 
     def __and__(self, other: KnownPieces) -> KnownPieces:
-        """What is known of the strings that are in both sets."""
+        """The pieces of the intersection of both sets."""
         return KnownPieces(
             self.required + other.required,
             self.excluded + other.excluded,
@@ -38,22 +38,22 @@ class KnownPieces:
         )
 
     @property
-    def only(self) -> LetterPiece | None:
-        """The piece that decides alone whether a string is in the set; None if there are more, or other things do."""
+    def deciding_piece(self) -> LetterPiece | None:
+        """The required piece, if a string is in the set if and only if it has this piece; else None."""
         return self.required[0] if self.exact and not self.excluded and len(self.required) == 1 else None
 
     @property
-    def others(self) -> KnownPieces | None:
-        """What is known of all other strings, if that can be said so: those without the one piece that is required."""
+    def complement(self) -> KnownPieces | None:
+        """The pieces of the complement; None if the set is not decided by one piece."""
         if not self.exact or len(self.required) + len(self.excluded) != 1:
             return None
         return replace(self, required=self.excluded, excluded=self.required)
 
 
 def pieces_of_like(pieces: Sequence[Sequence[str]], letters: Mapping[str, tuple[int, ...]]) -> KnownPieces | None:
-    """What a LIKE pattern tells, in whose ``pieces`` "" is any character; ``letters`` are those of each character.
+    """The pieces of a LIKE pattern, in which "" is any character; ``letters`` has the letters of each character.
 
-    None if it has a character that no string has.
+    None if the pattern has a character that no string has.
 
     >>> pieces_of_like([["a", "", "b"], []], {"a": (0,), "b": (1, 2)}).required
     (LetterPiece(letters=((0,),), begins=True, ends=False), LetterPiece(letters=((1, 2),), begins=False, ends=False))

@@ -25,7 +25,7 @@ from countless.region import Box, Region
 
 if TYPE_CHECKING:
     from countless.query.compile import Compiler
-    from countless.query.select.outer import Outer
+    from countless.query.select.outer_statement import Outer
 
 NEARLY_ALL = 0.9  # distinct strings for each row, from which a column counts as one of unique strings
 
@@ -60,7 +60,7 @@ class AnsweringModel:
     @cached_property
     def outer(self) -> Outer:
         """What DuckDB makes of a statement's aggregates."""
-        from countless.query.select.outer import Outer
+        from countless.query.select.outer_statement import Outer
 
         return Outer(self.schema)
 

@@ -7,7 +7,7 @@ false: by search in the sorted domain (``domain_search``), or by running it on t
 instead: pieces of a line between the cuts that constants make, which become weights of the grid's cells at the end. For
 a text column they are sets of strings (``text``): automata made from comparisons, LIKE and regular expressions. The
 connectives join these sets in SQL's three-valued logic (``formula``), and the result is cut into disjoint boxes
-(``boxes``). ``compile`` puts it all together.
+(``boxes``). ``clause_compiler`` does this for one clause, and ``compile`` is the entry point.
 
 What users make DuckDB compute is limited to a list of functions, and runs in processes with limits of memory and time
 (``sandbox``). A SELECT with aggregates is taken apart in ``select``.

@@ -13,7 +13,7 @@ from countless.region import DigitSet, Filter, ValueSet
 
 MOST_BOXES = 256
 
-CodeBox = dict[int, Codes]  # column -> its allowed values: some, never all or none
+CodeBox = dict[int, Codes]  # column index -> allowed values; a column that allows all values is left out
 
 
 def cover(formula: Formula) -> list[CodeBox]:
@@ -23,8 +23,10 @@ def cover(formula: Formula) -> list[CodeBox]:
     if isinstance(formula, All):
         boxes: list[CodeBox] = [{}]
         for part in formula.parts:
-            others = cover(part)
-            boxes = _bounded(both for box in boxes for other in others if (both := intersect(box, other)) is not None)
+            part_boxes = cover(part)
+            boxes = _bounded(
+                common for box in boxes for part_box in part_boxes if (common := intersect(box, part_box)) is not None
+            )
         return boxes
     return _bounded(box for part in formula.parts for box in cover(part))
 
@@ -35,28 +37,28 @@ def disjoint(boxes: list[CodeBox]) -> list[CodeBox]:
     for box in boxes:
         pieces = [box]
         for earlier in result.copy():
-            pieces = _bounded(rest for piece in pieces for rest in subtract(piece, earlier))
+            pieces = _bounded(remainder for piece in pieces for remainder in subtract(piece, earlier))
         result = _bounded([*result, *pieces])
     return result
 
 
-def intersect(one: CodeBox, two: CodeBox) -> CodeBox | None:
+def intersect(first: CodeBox, second: CodeBox) -> CodeBox | None:
     """The rows in both, or None if there are none."""
-    both = dict(one)
-    for column, codes in two.items():
-        both[column] = both[column] & codes if column in both else codes
-        if not both[column].any():
+    common = dict(first)
+    for column, codes in second.items():
+        common[column] = common[column] & codes if column in common else codes
+        if not common[column].any():
             return None
-    return both
+    return common
 
 
-def subtract(box: CodeBox, other: CodeBox) -> list[CodeBox]:
-    """The rows of ``box`` that are not in ``other``, as disjoint boxes: one for each column in which they leave it."""
-    if intersect(box, other) is None:
+def subtract(box: CodeBox, removed: CodeBox) -> list[CodeBox]:
+    """The rows of ``box`` that are not in ``removed``, as disjoint boxes: one for each column of ``removed``."""
+    if intersect(box, removed) is None:
         return [box]
     pieces = []
     inside = dict(box)
-    for column, codes in other.items():
+    for column, codes in removed.items():
         outside = intersect(inside, {column: ~codes})
         if outside is not None:
             pieces.append(outside)
@@ -65,15 +67,17 @@ def subtract(box: CodeBox, other: CodeBox) -> list[CodeBox]:
 
 
 def filter_of(
-    schema: Schema, index: int, weights: Codes, seen: BoolArray | None = None, most: int | None = None
+    schema: Schema, index: int, weights: Codes, evidence_matches: BoolArray | None = None, max_rows: int | None = None
 ) -> Filter:
-    """A set of values of a column that is not text, in terms of the model's positions; ``most`` rows have them."""
-    return Filter(schema.positions(index), set_of(weights, schema.coded_column(index).radices), seen, most)
+    """A filter on a column that is not text, over positions. ``max_rows`` is the most that can satisfy it."""
+    return Filter(
+        schema.positions(index), set_of(weights, schema.coded_column(index).radices), evidence_matches, max_rows
+    )
 
 
-def set_of(weights: Codes, radices: tuple[int, ...], allowed: int | None = None) -> ValueSet | DigitSet:
-    """A set of values of a column whose codes have these digits; ``allowed`` of them, if that is known."""
-    return ValueSet(weights, allowed=allowed) if len(radices) == 1 else DigitSet(weights, radices)
+def set_of(weights: Codes, radices: tuple[int, ...], allowed_count: int | None = None) -> ValueSet | DigitSet:
+    """A constraint on a column whose codes have these ``radices``; ``allowed_count`` is how many codes it allows."""
+    return ValueSet(weights, allowed_count=allowed_count) if len(radices) == 1 else DigitSet(weights, radices)
 
 
 def _bounded(boxes: Iterable[CodeBox]) -> list[CodeBox]:

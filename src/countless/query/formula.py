@@ -1,8 +1,8 @@
 """Boolean formulas: sets of codes joined by AND and OR, with NOT and NULL pushed down to the sets.
 
-A row is counted where the clause is TRUE, and SQL's logic has a third value. Whether ``p AND q`` is true, false,
-not true or not false depends only on the same four facts about ``p`` and ``q``, so one descent with the fact that is
-wanted (:class:`Want`) leaves plain sets of codes, and two-valued AND and OR above them.
+A row is counted where the clause is TRUE, and SQL's logic has a third value, NULL. Whether ``p AND q`` is true, false,
+not true or not false follows from the same property of ``p`` and of ``q``. So the compiler passes the property that it
+needs (:class:`Want`) down the syntax tree. What remains is sets of codes, joined by two-valued AND and OR.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from countless.query.domains.truth import Codes, Truth
 
 
 class Want(Enum):
-    """What is asked of a predicate's three-valued result."""
+    """The property of a predicate's three-valued result that a row must have."""
 
-    # A truth value, and whether the rows with any other value are wanted instead.
+    # A truth value, and whether it is the rows with any other value that are needed.
     TRUE = True, False
     FALSE = False, False
     NOT_TRUE = True, True
     NOT_FALSE = False, True
 
     def negated(self) -> Want:
-        """What is asked of ``p`` when this is asked of ``NOT p``."""
-        value, others = self.value
-        return Want((not value, others))
+        """The property that ``p`` must have if ``NOT p`` must have this one."""
+        value, is_complement = self.value
+        return Want((not value, is_complement))
 
     def opposite(self) -> Want:
-        """The complement: holds for exactly the other rows."""
-        value, others = self.value
-        return Want((value, not others))
+        """The complement, which exactly the other rows have."""
+        value, is_complement = self.value
+        return Want((value, not is_complement))
 
     @property
     def joins_as_written(self) -> bool:
@@ -39,10 +39,10 @@ class Want(Enum):
         return self in (Want.TRUE, Want.NOT_FALSE)
 
     def codes(self, truth: Truth) -> Codes:
-        """The codes for which this holds."""
-        value, others = self.value
+        """The codes of the values that have this property."""
+        value, is_complement = self.value
         codes = truth.true if value else truth.false
-        return ~codes if others else codes
+        return ~codes if is_complement else codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +71,14 @@ Formula = Leaf | All | Any
 EVERY_ROW, NO_ROW = All(), Any()
 
 
-def all_of(parts: Iterable[Formula]) -> Formula:
-    """The conjunction, with several sets on one column made one."""
-    return _joined(All, Any, parts)
+def all_of(operands: Iterable[Formula]) -> Formula:
+    """The conjunction. Sets on the same column are merged into one."""
+    return _joined(All, Any, operands)
 
 
-def any_of(parts: Iterable[Formula]) -> Formula:
-    """The disjunction, with several sets on one column made one."""
-    return _joined(Any, All, parts)
+def any_of(operands: Iterable[Formula]) -> Formula:
+    """The disjunction. Sets on the same column are merged into one."""
+    return _joined(Any, All, operands)
 
 
 def leaf(column: int, codes: Codes) -> Formula:
@@ -88,25 +88,25 @@ def leaf(column: int, codes: Codes) -> Formula:
     return Leaf(column, codes) if codes.any() else NO_ROW
 
 
-def _joined(kind: type[All] | type[Any], other: type[All] | type[Any], parts: Iterable[Formula]) -> Formula:
+def _joined(kind: type[All] | type[Any], dual: type[All] | type[Any], formulas: Iterable[Formula]) -> Formula:
     flat: list[Formula] = []
-    for part in parts:
-        flat.extend(part.parts if isinstance(part, kind) else [part])
+    for operand in formulas:
+        flat.extend(operand.parts if isinstance(operand, kind) else [operand])
     sets: dict[int, Codes] = {}
-    rest: list[Formula] = []
-    for part in flat:
-        if isinstance(part, other) and not part.parts:
-            return part  # FALSE in an AND, TRUE in an OR
-        if not isinstance(part, Leaf):
-            rest.append(part)
-        elif part.column not in sets:
-            sets[part.column] = part.codes
+    nested: list[Formula] = []
+    for operand in flat:
+        if isinstance(operand, dual) and not operand.parts:
+            return operand  # FALSE in an AND, TRUE in an OR
+        if not isinstance(operand, Leaf):
+            nested.append(operand)
+        elif operand.column not in sets:
+            sets[operand.column] = operand.codes
         elif kind is All:
-            sets[part.column] = sets[part.column] & part.codes
+            sets[operand.column] = sets[operand.column] & operand.codes
         else:
-            sets[part.column] = sets[part.column] | part.codes
+            sets[operand.column] = sets[operand.column] | operand.codes
     leaves = [leaf(column, codes) for column, codes in sets.items()]
-    if any(isinstance(item, other) for item in leaves):
-        return other()
-    kept = [item for item in leaves if isinstance(item, Leaf)] + rest
-    return kept[0] if len(kept) == 1 else kind(tuple(kept))
+    if any(isinstance(reduced, dual) for reduced in leaves):
+        return dual()
+    operands = [reduced for reduced in leaves if isinstance(reduced, Leaf)] + nested
+    return operands[0] if len(operands) == 1 else kind(tuple(operands))

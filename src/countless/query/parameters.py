@@ -33,7 +33,7 @@ CASTS = {exp.DType.DOUBLE: "DOUBLE", exp.DType.DATE: "DATE", exp.DType.TIMESTAMP
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter in a clause: its name, or its number; where it stands, and whether it is compared as text."""
+    """A parameter in a clause: its name or number, its position in the text, and whether it is compared as text."""
 
     name: str
     span: Span
@@ -41,17 +41,17 @@ class Parameter:
 
     @property
     def sample(self) -> str:
-        """A value of no consequence, as SQL."""
+        """A value of its type, as SQL."""
         return "''" if self.text else "NULL"
 
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """A condition that has been parsed: its text, its expression, and the SQL that errors point into, if there is any.
+    """A parsed condition: its text, its expression, and the SQL that errors point into, if there is any.
 
-    That of a clause with bound values is made when it is first asked for: simple filters do without.
-    ``checked`` says that DuckDB need not be asked whether it reads the SQL too. ``given`` is the expression as it was
-    parsed, before derived columns took the place of what they hold, if some did.
+    The expression of a clause with bound values is built on first access, because simple filters do not need it.
+    ``checked`` says that DuckDB is known to accept the SQL. ``original`` is the expression before derived columns were
+    put in place of their expressions; None if none were.
     """
 
     text: str
@@ -59,7 +59,7 @@ class Clause:
     source: str | None
     parameters: tuple[Parameter, ...] = ()
     checked: bool = False
-    given: exp.Expr | None = None
+    original: exp.Expr | None = None
 
     @cached_property
     def condition(self) -> exp.Expr:
@@ -68,7 +68,7 @@ class Clause:
 
     @classmethod
     def read(cls, where: Where, schema: Schema | None = None) -> Clause:
-        """The clause that ``where`` is; with a ``schema``, fields of structs are its columns.
+        """Parse ``where``; with a ``schema``, fields of structs are resolved to its columns.
 
         >>> Clause.read("age > ? AND city = 'Oslo'").parameters
         (Parameter(name='1', span=(6, 7), text=False),)
@@ -80,14 +80,14 @@ class Clause:
         if not isinstance(where, str):
             raise QueryTypeError(f"a question is SQL text or a predicate made with col(), not a {type(where).__name__}")
         condition = parse(where, schema, parameters=True)
-        found = _parameters(where, condition) if any(sign in where for sign in SIGNS) else ()
+        parameters = _parameters(where, condition) if any(sign in where for sign in SIGNS) else ()
         if schema is None or not schema.derived:
-            return cls(where.strip(), condition, where, found)
+            return cls(where.strip(), condition, where, parameters)
         rewritten = with_derived(condition, schema, where)
-        return cls(where.strip(), rewritten, where, found, given=None if rewritten is condition else condition)
+        return cls(where.strip(), rewritten, where, parameters, original=None if rewritten is condition else condition)
 
     def unbound(self) -> UnsupportedQueryError:
-        """The error of a question that is asked before its parameters have values."""
+        """The error for a clause that is asked before its parameters have values."""
         return UnsupportedQueryError(NO_VALUE, self.source, self.parameters[0].span)
 
     def bound(self, values: Sequence[Any], named: Mapping[str, Any]) -> Clause:
@@ -103,12 +103,16 @@ class Clause:
         for parameter, value in assigned:
             text += self.source[end : parameter.span[0]]
             sql = _plain_sql(value) or _sql(self._literal(parameter, value))
-            text += f" {sql}" if sql.startswith("-") and text.endswith("-") else sql  # else a comment would begin
+            text += (
+                f" {sql}" if sql.startswith("-") and text.endswith("-") else sql
+            )  # a second minus would start a comment
             end = parameter.span[1]
-        return Clause((text + self.source[end:]).strip(), partial(self._filled, assigned), self.source, checked=True)
+        return Clause(
+            (text + self.source[end:]).strip(), partial(self._with_values, assigned), self.source, checked=True
+        )
 
-    def _filled(self, assigned: Sequence[tuple[Parameter, Any]]) -> exp.Expr:
-        """The expression with values in the places of its parameters."""
+    def _with_values(self, assigned: Sequence[tuple[Parameter, Any]]) -> exp.Expr:
+        """The expression with values in place of its parameters."""
         condition = self.condition.copy()
         for node, (parameter, value) in zip(_placeholders(condition), assigned, strict=True):
             node.replace(self._literal(parameter, value))
@@ -116,45 +120,45 @@ class Clause:
 
     def _assigned(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
         """Every parameter with its value."""
-        given = {str(index): value for index, value in enumerate(values, 1)} | dict(named)
+        values_by_name = {str(index): value for index, value in enumerate(values, 1)} | dict(named)
         names = {parameter.name for parameter in self.parameters}
         count = f"the clause has {len(names)} parameter{'' if len(names) == 1 else 's'}"
         for parameter in self.parameters:
-            if parameter.name not in given:
+            if parameter.name not in values_by_name:
                 raise QueryTypeError(
                     f"{count}, and this one ({parameter.name}) has no value", self.source, parameter.span
                 )
-        unknown = [name for name in given if name not in names]
+        unknown = [name for name in values_by_name if name not in names]
         if unknown:
-            what = f"${unknown[0]} is none of them" if unknown[0] in named else f"{len(values)} values were given"
-            raise QueryTypeError(f"{count}, and {what}", self.source, self.parameters[-1].span)
-        return [(parameter, given[parameter.name]) for parameter in self.parameters]
+            problem = f"${unknown[0]} is none of them" if unknown[0] in named else f"{len(values)} values were given"
+            raise QueryTypeError(f"{count}, and {problem}", self.source, self.parameters[-1].span)
+        return [(parameter, values_by_name[parameter.name]) for parameter in self.parameters]
 
     def _literal(self, parameter: Parameter, value: Any) -> exp.Expr:
         try:
-            found = literal(value)
+            expression = literal(value)
         except QueryTypeError as error:
             error.clause, error.span = self.source, parameter.span
             raise
-        for node in found.walk():
+        for node in expression.walk():
             node.meta.update({BOUND: True, "start": parameter.span[0], "end": parameter.span[1] - 1})
-        return found
+        return expression
 
 
 def _parameters(source: str, condition: exp.Expr) -> tuple[Parameter, ...]:
     """The parameters of ``condition`` in the order of the text."""
-    nodes, places = _placeholders(condition), _places(source)
-    names = [name for name, _ in places]
-    if [node.text("this") for node in nodes] != names:  # some are not in the condition
-        raise _misplaced(source, places[0][1] if places else None)
+    nodes, spans = _placeholders(condition), _parameter_spans(source)
+    names = [name for name, _ in spans]
+    if [node.text("this") for node in nodes] != names:  # some parameters are outside the condition
+        raise _misplaced(source, spans[0][1] if spans else None)
     if "" in names and any(names):
         raise UnsupportedQueryError("the clause has parameters of two kinds: use ? or $name for all", source, None)
-    found = []
-    for number, (node, (name, span)) in enumerate(zip(nodes, places, strict=True), 1):
+    parameters = []
+    for number, (node, (name, span)) in enumerate(zip(nodes, spans, strict=True), 1):
         if not isinstance(node.parent, PARENTS) or node.arg_key == "field":
             raise _misplaced(source, span)
-        found.append(Parameter(name or str(number), span, isinstance(node.parent, TEXT_PARENTS)))
-    return tuple(found)
+        parameters.append(Parameter(name or str(number), span, isinstance(node.parent, TEXT_PARENTS)))
+    return tuple(parameters)
 
 
 def _misplaced(source: str, span: Span | None) -> UnsupportedQueryError:
@@ -164,14 +168,14 @@ def _misplaced(source: str, span: Span | None) -> UnsupportedQueryError:
 
 
 def _plain_sql(value: Any) -> str | None:
-    """A string or a whole number as SQL, as :func:`_sql` writes it, without an expression; None of anything else."""
+    """A string or an integer as SQL, as :func:`_sql` writes it, without an expression; None for other values."""
     if type(value) is str:
         return "'" + value.replace("'", "''") + "'"
     return str(value) if type(value) is int else None
 
 
 def _sql(value: exp.Expr) -> str:
-    """A value as SQL; of the most common kinds without sqlglot, which takes as long as all else together."""
+    """A value as SQL; the most common kinds without sqlglot, which would take as long as all other steps together."""
     if isinstance(value, exp.Literal):
         return "'" + value.this.replace("'", "''") + "'" if value.is_string else str(value.this)
     if isinstance(value, exp.Neg):
@@ -184,11 +188,11 @@ def _placeholders(condition: exp.Expr) -> list[exp.Placeholder]:
     return [node for node in condition.walk(bfs=False) if isinstance(node, exp.Placeholder)]
 
 
-def _places(source: str) -> list[tuple[str, Span]]:
-    """The name ("" of ``?``) and the place of every parameter in the text."""
+def _parameter_spans(source: str) -> list[tuple[str, Span]]:
+    """The name ("" for ``?``) and the span of every parameter in the text."""
     tokens = tokens_of(source)
-    found = [("", (token.start, token.end + 1)) for token in tokens if token.token_type == TokenType.PLACEHOLDER]
+    spans = [("", (token.start, token.end + 1)) for token in tokens if token.token_type == TokenType.PLACEHOLDER]
     for sign, name in pairwise(tokens):
         if sign.token_type == TokenType.PARAMETER and sign.text == "$" and name.start == sign.end + 1:
-            found.append((name.text, (sign.start, name.end + 1)))
-    return sorted(found, key=lambda place: place[1])
+            spans.append((name.text, (sign.start, name.end + 1)))
+    return sorted(spans, key=lambda named_span: named_span[1])

@@ -11,7 +11,6 @@ from typing import Any
 from sqlglot import exp
 
 from countless.errors import QueryTypeError
-from countless.query.parsing.sql import DIALECT as DIALECT
 from countless.query.parsing.sql import written
 
 
@@ -86,8 +85,8 @@ class ColumnReference:
         """Equal to one of ``values``."""
         if isinstance(values, str):
             raise QueryTypeError(f"isin takes a list of values: write isin([{values!r}])")
-        items = [literal(value) for value in values]
-        return Predicate(exp.In(this=self._column(), expressions=items) if items else exp.false())
+        literals = [literal(value) for value in values]
+        return Predicate(exp.In(this=self._column(), expressions=literals) if literals else exp.false())
 
     def like(self, pattern: str) -> Predicate:
         """SQL's LIKE: ``%`` is any text and ``_`` any character."""

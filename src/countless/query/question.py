@@ -1,4 +1,4 @@
-"""A clause that has been understood."""
+"""A compiled clause: its region, and what ``explain`` shows of it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ class Comparison:
 
     column: str
     sql: str
-    values: int | None  # how many values satisfy it, NULL counted as one; with a grid, about; None of a text column
-    of: int
+    values: int | None  # number that satisfy it, NULL included; approximate with a grid; None for a text column
+    of: int  # number of values of the column, NULL included
     how: str  # "search", "duckdb"; for a grid "interpolation", "knots"; of a text column "automaton"
     unseen: tuple[str, ...]  # literals of = and IN that the column does not hold
     cells: int | None = None  # of the column's grid, if it has one
-    equality: bool = False  # whether it looks for values whose counts are not known, but for their cell's mean
+    equality: bool = False  # whether it looks for single values of a grid: their counts are means of a cell
     states: int | None = None  # of the automaton that reads the column's strings, if it is a text column
 
 
 @dataclass(frozen=True)
 class Question:
-    """A clause that has been understood: its text, its region, and what it was made from.
+    """A compiled clause: its text, its region, and its parsed condition.
 
-    It is not ``certain`` if something was judged by a grid's knots, or by letters that are unknown.
-    ``beyond`` are the filters that only evidence rows can answer, and ``among`` marks the rows that satisfy them; the
-    region is that of all others. A question that was made without its ``condition`` is compiled ``whole`` for it.
+    It is not ``certain`` if a predicate was evaluated only at a grid's knots, or if it depends on unknown letters.
+    ``beyond`` are the filters that only evidence rows can answer, and ``among`` marks the evidence rows that satisfy
+    them; the region has all other filters. ``whole`` compiles the clause again as a whole: it is set for a question
+    that was put together from cached filters, and so has no parsed condition.
     """
 
     where: str
@@ -49,17 +50,17 @@ class Question:
 
     @cached_property
     def condition(self) -> exp.Expr | None:
-        """The clause as an expression; None of every row."""
+        """The clause as an expression; None for every row."""
         return self.parsed if self._compiled_whole is None else self._compiled_whole.condition
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """The comparisons of the clause, as ``explain`` shows them: made when they are first asked for."""
+        """The comparisons of the clause, as ``explain`` shows them. Computed on first access."""
         if self._compiled_whole is not None:
             return self._compiled_whole.comparisons
         return tuple(detail() for detail in self.details)
 
     @cached_property
     def _compiled_whole(self) -> Question | None:
-        """The same clause compiled whole, once, if this question was made of its filters."""
+        """The clause compiled as a whole, if this question was put together from its filters."""
         return None if self.whole is None else self.whole()

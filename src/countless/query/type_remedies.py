@@ -1,4 +1,4 @@
-"""What to write instead if a filter does not fit the type of its column."""
+"""Hints for filters that do not fit the type of their column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from countless.query.parsing.keywords import KEYWORDS
 
 
 def type_remedy(column: Column | TextColumn, message: str) -> str:
-    """The words that follow the ``message`` of an error about a filter on ``column``.
+    """The hint that follows the ``message`` of an error about a filter on ``column``.
 
     >>> born = Column("born", "DATE", ("2025-12-31",), False)
     >>> message = "there is no LIKE(DATE, STRING_LITERAL)"

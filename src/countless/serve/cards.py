@@ -9,9 +9,9 @@ import numpy as np
 
 from countless.arrays import FloatArray
 from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import is_number
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.distributions.distribution import NUMBERS, Distribution
-from countless.query.grids.scale import is_number
 from countless.serve.api.requests import DistributionRequest
 from countless.serve.float_noise import is_more_than_noise, snap_to_zero
 from countless.serve.models import kind_of

@@ -12,13 +12,12 @@ from typing import Any
 from countless.cached_property import cached_property
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.strings.text import TextColumn
-from countless.data.columns.types import TEXT, TIMES
+from countless.data.columns.types import TEXT, TIMES, is_number
 from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.location import is_postgres, shown
 from countless.errors import CountlessError
 from countless.estimator.estimator import Estimator
-from countless.query.grids.scale import is_number
 from countless.serve.model_file import FileStamp, ModelFile
 from countless.serve.plain_json import finite, to_json
 from countless.serve.tables import CheckedTable

@@ -9,16 +9,16 @@ import numpy as np
 
 
 def calendar_filter(name: str, value: str, choose: Callable[..., str], rng: np.random.Generator) -> str | None:
-    """A filter on a part of the date or time ``value``, as DuckDB prints it, that the value itself matches.
+    """A filter on a calendar part of ``value``, a date or time as DuckDB prints it. The value itself matches.
 
-    None if it has no such parts, as infinity, or years that are not those of the common era.
+    None if it has no such parts: infinity, or a year before 1 or after 9999.
     """
     try:
         moment = datetime.fromisoformat(value[:19])
     except ValueError:
         return None
     month = f"DATE '{moment:%Y-%m}-01'"
-    asked = {
+    filters = {
         "year": f"year({name}) = {moment.year}",
         "month": f"month({name}) = {moment.month}",
         "extract": f"extract(month FROM {name}) IN ({moment.month}, {moment.month % 12 + 1})",
@@ -28,11 +28,11 @@ def calendar_filter(name: str, value: str, choose: Callable[..., str], rng: np.r
         "date_trunc": f"date_trunc('month', {name}) = {month}",
     }
     if len(value) > len("2000-01-31"):  # it has a time of day
-        least = max(0, moment.hour - int(rng.integers(4)))
-        asked |= {
+        first_hour = max(0, moment.hour - int(rng.integers(4)))
+        filters |= {
             "hour": f"hour({name}) = {moment.hour}",
-            "hours": f"hour({name}) BETWEEN {least} AND {moment.hour}",
+            "hours": f"hour({name}) BETWEEN {first_hour} AND {moment.hour}",
             "before": f"hour({name}) < {moment.hour + 1}",
             "minute": f"extract(minute FROM {name}) = {moment.minute}",
         }
-    return asked[choose(*asked)]
+    return filters[choose(*filters)]

@@ -1,4 +1,4 @@
-"""Workload files: the clauses that a user expects to ask, and the columns that they filter."""
+"""User workloads: reads the clauses that a user expects to ask, and finds the columns that they filter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from countless.data.sources.regular_files import read_text
 from countless.errors import DataError, QueryError, QuerySyntaxError
 from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
-from countless.query.predicate import DIALECT, Where
+from countless.query.parsing.sql import DIALECT
+from countless.query.predicate import Where
 from countless.region import FREE, Region
 from countless.workload.queries import json_lines
 
@@ -26,25 +27,25 @@ Workload = str | os.PathLike[str] | Sequence[Where]
 
 @dataclass(frozen=True)
 class WorkloadClause:
-    """A question, and where it stands: from which line of a file on, or at which place in a list (the first is 1)."""
+    """A clause and its position: its first line in a file, or its number in a list, from 1."""
 
     where: Where
     number: int
     path: Path | None = None
 
     def named(self, error: QueryError) -> QueryError:
-        """The error, which now says where the clause is."""
-        place = f"clause {self.number} of the workload" if self.path is None else f"{self.path}, line {self.number}"
-        error.message = f"{place}: {error.message}"
+        """The error with the position of the clause in its message."""
+        position = f"clause {self.number} of the workload" if self.path is None else f"{self.path}, line {self.number}"
+        error.message = f"{position}: {error.message}"
         return error
 
 
 @dataclass(frozen=True)
 class WorkloadColumns:
-    """Which columns the queries of a workload filter together.
+    """The sets of columns that the queries of a workload filter together.
 
-    ``sets`` has the indexes of the columns that are filtered together and how many queries do so. A query that is a
-    union of several boxes counts as a part of one for each. ``queries`` filter columns, and ``passed_over`` do not.
+    ``sets`` maps the indexes of columns to the number of queries that filter them together. A query that is a union of
+    several boxes counts as a fraction for each. ``queries`` of them filter columns, ``passed_over`` do not.
     """
 
     queries: int
@@ -53,10 +54,10 @@ class WorkloadColumns:
 
 
 def read_clauses(workload: Workload) -> list[WorkloadClause]:
-    """The clauses of a file, or of a list.
+    """The clauses of a file or a list.
 
-    A file holds a WHERE clause or a whole SELECT a line, or several lines each with a semicolon after it; or JSON lines
-    as ``countless evaluate --save`` writes them. Comments are SQL's.
+    A file has one WHERE clause or SELECT per line, or statements of several lines, each with a semicolon after it; or
+    JSON lines as ``countless evaluate --save`` writes them. Comments are those of SQL.
     """
     if not isinstance(workload, str | os.PathLike):
         if not workload:
@@ -68,16 +69,16 @@ def read_clauses(workload: Workload) -> list[WorkloadClause]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the workload {path}: {error}; give a text file of WHERE clauses") from None
     if text.lstrip().startswith("{"):
-        found = [WorkloadClause(item["where"], number, path) for number, item in json_lines(text, path, where=str)]
+        clauses = [WorkloadClause(query["where"], number, path) for number, query in json_lines(text, path, where=str)]
     else:
-        found = [*_statements(text, path)]
-    if not found:
+        clauses = [*_statements(text, path)]
+    if not clauses:
         raise DataError(f"the workload {path} holds no queries: write a WHERE clause on each line")
-    return found
+    return clauses
 
 
 def asked_columns(schema: Schema, clauses: Iterable[WorkloadClause]) -> WorkloadColumns:
-    """Which columns the clauses filter. One that does not fit the table is an error that names its place."""
+    """The columns that the clauses filter. A clause that does not fit the table is an error with its position."""
     compiler = CachedCompiler.of(Compiler(schema))
     queries, passed_over = 0, 0
     sets: dict[tuple[int, ...], float] = defaultdict(float)
@@ -94,22 +95,26 @@ def asked_columns(schema: Schema, clauses: Iterable[WorkloadClause]) -> Workload
 
 
 def _filtered(schema: Schema, region: Region) -> list[tuple[int, ...]]:
-    """The columns that are filtered in each box, where there are any that are not text."""
+    """The columns, other than text, that each box filters; boxes that filter none are left out."""
     boxes = (
-        tuple(schema.column_of(item.positions[0]) for item in box.filters if item.constraint.start != FREE)
+        tuple(
+            schema.column_of(box_filter.positions[0])
+            for box_filter in box.filters
+            if box_filter.constraint.start != FREE
+        )
         for box in region.boxes
     )
     return [columns for columns in boxes if columns]
 
 
 def _statements(text: str, path: Path) -> Iterator[WorkloadClause]:
-    """The statements of SQL: up to each semicolon, or, if there is none, of each line."""
+    """The statements of SQL: up to each semicolon, or one per line if there is no semicolon."""
     tokens = _tokens(text, path)
     by_line = not any(token.token_type is TokenType.SEMICOLON for token in tokens)
     statement: list[Token] = []
     for token in tokens:
         ends = token.token_type is TokenType.SEMICOLON
-        if statement and (ends or (by_line and _first_line(token, text) > statement[-1].line)):
+        if statement and (ends or (by_line and _starting_line(token, text) > statement[-1].line)):
             yield _clause(statement, text, path)
             statement = []
         if not ends:
@@ -120,11 +125,11 @@ def _statements(text: str, path: Path) -> Iterator[WorkloadClause]:
 
 def _clause(statement: list[Token], text: str, path: Path) -> WorkloadClause:
     first, last = statement[0], statement[-1]
-    return WorkloadClause(text[first.start : last.end + 1], _first_line(first, text), path)
+    return WorkloadClause(text[first.start : last.end + 1], _starting_line(first, text), path)
 
 
-def _first_line(token: Token, text: str) -> int:
-    """A token knows the line that it ends on."""
+def _starting_line(token: Token, text: str) -> int:
+    """The line on which a token begins: sqlglot has the line on which it ends."""
     return token.line - text.count("\n", token.start, token.end)
 
 
@@ -133,11 +138,11 @@ def _tokens(text: str, path: Path) -> list[Token]:
         return sqlglot.tokenize(text, dialect=DIALECT)
     except TokenError:
         lines = enumerate(text.split("\n"), 1)
-        number = next((number for number, line in lines if not _can_be_read(line)), 1)
+        number = next((number for number, line in lines if not _has_tokens(line)), 1)
         raise QuerySyntaxError(f"{path}, line {number}: a quote or a comment that begins here has no end") from None
 
 
-def _can_be_read(line: str) -> bool:
+def _has_tokens(line: str) -> bool:
     try:
         sqlglot.tokenize(line, dialect=DIALECT)
     except TokenError:

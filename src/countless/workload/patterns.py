@@ -12,7 +12,7 @@ from countless.workload.text import ANY, like_literal
 
 WORD = re.compile(r"[^\W_]{3,}")
 SEPARATOR = re.compile(r"[\W_]")
-RANDOM_PIECE = 1 / 3  # of the pieces are cut anywhere; the others at words
+RANDOM_PIECE = 1 / 3  # share of the pieces that are cut anywhere; all others are cut at words
 
 Maker = Callable[[str, str, str, np.random.Generator], str | None]
 
@@ -22,39 +22,39 @@ def plain_pattern(position: str) -> Maker:
 
     def make(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
         piece = _piece(text, position, rng)
-        return f"{name} LIKE {_around(piece, position)}" if piece else None
+        return f"{name} LIKE {_like_pattern(piece, position)}" if piece else None
 
     return make
 
 
 def ilike_pattern(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
-    """ILIKE with a piece in another case."""
+    """ILIKE with a piece in lower, upper or title case."""
     position = _choose(rng, "contains", "contains", "prefix", "suffix")
     piece = _piece(text, position, rng)
     recased = _choose(rng, piece.lower(), piece.upper(), piece.title())
-    return f"{name} ILIKE {_around(recased, position)}" if piece else None
+    return f"{name} ILIKE {_like_pattern(recased, position)}" if piece else None
 
 
 def either_pattern(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
-    """Two patterns, of which one must match."""
-    return _two(name, text, other, rng, " OR ")
+    """Two patterns, at least one of which must match."""
+    return _two_likes(name, text, other, rng, " OR ")
 
 
 def two_patterns(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
-    """Two patterns that must both match, as they do in one string at least."""
-    return _two(name, text, text, rng, " AND ")
+    """Two patterns that must both match. At least one string matches both."""
+    return _two_likes(name, text, text, rng, " AND ")
 
 
 def both_ends(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
-    """A beginning and an end, as of the files with one ending below a directory; one string at least has both."""
+    """A prefix and a suffix, such as a directory and a file extension. At least one string has both."""
     prefix, suffix = _piece(text, "prefix", rng), _piece(text, "suffix", rng)
     if not prefix or not suffix:
         return None
-    return f"{name} LIKE {_around(prefix, 'prefix')} AND {name} LIKE {_around(suffix, 'suffix')}"
+    return f"{name} LIKE {_like_pattern(prefix, 'prefix')} AND {name} LIKE {_like_pattern(suffix, 'suffix')}"
 
 
 def text_function(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
-    """A function of the string: a part of it, a comparison of its length, or a search without a pattern."""
+    """A function of the string: a part of it, its length, or a search for a substring."""
     word, prefix, suffix = (_piece(text, position, rng) for position in ("contains", "prefix", "suffix"))
     if not (word and prefix and suffix):
         return None
@@ -63,7 +63,7 @@ def text_function(name: str, text: str, other: str, rng: np.random.Generator) ->
     parts = text.split(separator)
     part = parts[number - 1] if number <= len(parts) else ""
     word, suffix, separator, part, start = (
-        sql_literal(each, "VARCHAR") for each in (word, suffix, separator, part, prefix)
+        sql_literal(constant, "VARCHAR") for constant in (word, suffix, separator, part, prefix)
     )
     return {
         "left": f"left({name}, {len(prefix)}) = {start}",
@@ -77,14 +77,16 @@ def text_function(name: str, text: str, other: str, rng: np.random.Generator) ->
 
 
 def excluded_pattern(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
-    """A pattern that must not match; sometimes another one must."""
+    """A pattern that must not match, sometimes with another one that must."""
     position = _choose(rng, "contains", "prefix", "suffix")
     piece = _piece(other, position, rng)
     if not piece:
         return None
-    clause = f"{name} NOT LIKE {_around(piece, position)}"
-    wanted = _piece(text, "contains", rng)
-    return f"{name} LIKE {_around(wanted, 'contains')} AND {clause}" if wanted and rng.random() < 0.4 else clause
+    clause = f"{name} NOT LIKE {_like_pattern(piece, position)}"
+    required = _piece(text, "contains", rng)
+    return (
+        f"{name} LIKE {_like_pattern(required, 'contains')} AND {clause}" if required and rng.random() < 0.4 else clause
+    )
 
 
 def regular_expression(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
@@ -93,7 +95,7 @@ def regular_expression(name: str, text: str, other: str, rng: np.random.Generato
     prefix, suffix = _piece(text, "prefix", rng), _piece(text, "suffix", rng)
     if not (word and alternative and prefix and suffix):
         return None
-    suffix = suffix[max(0, len(prefix) + len(suffix) - len(text)) :]  # the two must not overlap in the string
+    suffix = suffix[max(0, len(prefix) + len(suffix) - len(text)) :]  # prefix and suffix must not overlap in the string
     pattern = {
         "digits": re.sub(r"[0-9]+", "[0-9]+", re.escape(text[-12:])) + "$",
         "either": f"({re.escape(word)}|{re.escape(alternative)})",
@@ -103,33 +105,35 @@ def regular_expression(name: str, text: str, other: str, rng: np.random.Generato
     return f"regexp_matches({name}, {sql_literal(pattern, 'VARCHAR')})"
 
 
-def _two(name: str, text: str, other: str, rng: np.random.Generator, operator: str) -> str | None:
+def _two_likes(name: str, text: str, other: str, rng: np.random.Generator, operator: str) -> str | None:
     first, second = (_choose(rng, "contains", "contains", "prefix", "suffix") for _ in range(2))
     pieces = _piece(text, first, rng), _piece(other, second, rng)
     if not all(pieces) or pieces[0] == pieces[1]:
         return None
-    likes = (f"{name} LIKE {_around(piece, how)}" for piece, how in zip(pieces, (first, second), strict=True))
+    likes = (
+        f"{name} LIKE {_like_pattern(piece, position)}" for piece, position in zip(pieces, (first, second), strict=True)
+    )
     return f"({operator.join(likes)})"
 
 
-def _around(piece: str, position: str) -> str:
+def _like_pattern(piece: str, position: str) -> str:
     front, end = position != "prefix", position != "suffix"
     return like_literal(*([ANY] if front else []), piece, *([ANY] if end else []))
 
 
 def _piece(text: str, position: str, rng: np.random.Generator) -> str:
-    """A piece of the string: a word, or what lies before or after a separator; or any characters. May be empty."""
+    """A piece of the string: a word, the text before or after a separator, or random characters. May be empty."""
     cuts = [match.start() for match in SEPARATOR.finditer(text)]
-    anywhere = rng.random() < RANDOM_PIECE
+    is_random = rng.random() < RANDOM_PIECE
     length = int(rng.integers(2, 9))
     if position == "prefix":
         ends = [cut + 1 for cut in cuts if cut >= 1]
-        return text[:length] if anywhere or not ends else text[: int(rng.choice(ends))]
+        return text[:length] if is_random or not ends else text[: int(rng.choice(ends))]
     if position == "suffix":
         starts = [cut for cut in cuts if cut + 1 < len(text)][-2:]
-        return text[-length:] if anywhere or not starts else text[int(rng.choice(starts)) :]
+        return text[-length:] if is_random or not starts else text[int(rng.choice(starts)) :]
     words = WORD.findall(text)
-    if anywhere or not words:
+    if is_random or not words:
         first = int(rng.integers(max(1, len(text) - length + 1)))
         return text[first : first + max(3, length)]
     return str(words[int(rng.integers(len(words)))])

@@ -15,7 +15,7 @@ from countless.errors import DataError
 
 @dataclass(frozen=True)
 class Query:
-    """A WHERE clause, how many rows it keeps, and which class of questions it is from, if there are several."""
+    """A WHERE clause, the true number of matching rows, and the kind of query, if there are several kinds."""
 
     where: str
     rows: int
@@ -23,29 +23,29 @@ class Query:
 
 
 def save(path: Path, queries: Sequence[Query]) -> None:
-    """One JSON object per line: ``{"where": ..., "rows": ...}``, and ``"kind"`` if it has one."""
-    items = ({key: value for key, value in asdict(query).items() if value != ""} for query in queries)
-    text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+    """Write one JSON object per line: ``{"where": ..., "rows": ...}``, and ``"kind"`` if the query has one."""
+    objects = ({key: value for key, value in asdict(query).items() if value != ""} for query in queries)
+    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in objects)
     if not path.exists() or path.is_file():
         write_whole(path, lambda partial: Path(partial).write_text(text, encoding="utf-8"))
         return
     try:
-        path.write_text(text, encoding="utf-8")  # to a pipe, for one
+        path.write_text(text, encoding="utf-8")  # for example to a pipe
     except OSError as error:
         raise DataError(f"cannot write the workload {path}: {error.strerror}; choose another place") from None
 
 
-def json_lines(text: str, path: Path, **needed: Callable[[Any], Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file of JSON lines with their line numbers; each has the fields ``needed``, of these types."""
+def json_lines(text: str, path: Path, **fields: Callable[[Any], Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of JSON lines with their line numbers; ``fields`` are required and converted to these types."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
-            item = json.loads(line)
-            found = {**item, **{name: kind(item[name]) for name, kind in needed.items()}}
+            record = json.loads(line)
+            converted = {**record, **{name: kind(record[name]) for name, kind in fields.items()}}
         except (ValueError, KeyError, TypeError):
             raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
-        yield number, found
+        yield number, converted
 
 
 def load(path: Path) -> list[Query]:
@@ -55,8 +55,8 @@ def load(path: Path) -> list[Query]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the workload {path}: {error}") from None
     queries = [
-        Query(item["where"], item["rows"], str(item.get("kind", "")))
-        for _, item in json_lines(text, path, where=str, rows=int)
+        Query(record["where"], record["rows"], str(record.get("kind", "")))
+        for _, record in json_lines(text, path, where=str, rows=int)
     ]
     if not queries:
         raise DataError(f"the workload {path} holds no queries")

@@ -14,8 +14,8 @@ from countless.errors import DataError
 from countless.workload.profile import ColumnProfile, draw_rows
 
 PIECE = (3, 5)  # characters of the paper's pieces
-LONGEST_ASKED = 1_000  # characters of a string that a question has: an automaton has a state for each
-LONGEST_COMPARED = 9_000  # that a length is compared with
+MAX_TEXT_LENGTH = 1_000  # characters of a string in a query: an automaton has a state for each
+MAX_COMPARED_LENGTH = 9_000  # largest number that a length is compared with
 KINDS = (
     "contains",
     "prefix",
@@ -29,11 +29,13 @@ KINDS = (
     "length",
     "absent",
 )
-TELLING = tuple(kind for kind in KINDS if kind not in ("equality", "absent"))  # of which the answer is not just none
+CALIBRATION_KINDS = tuple(
+    kind for kind in KINDS if kind not in ("equality", "absent")
+)  # without kinds that match few rows or none
 
 
 class Wildcard(str):
-    """What matches other characters, as no part of a string does that is spelt alike."""
+    """A wildcard of a LIKE pattern, in contrast to the same character of a string."""
 
 
 ANY, ONE = Wildcard("%"), Wildcard("_")
@@ -42,40 +44,40 @@ ANY, ONE = Wildcard("%"), Wildcard("_")
 def contains_clauses(
     column: TextColumn | ColumnProfile, source: Source, count: int, seed: int
 ) -> list[tuple[str, str]]:
-    """The paper's questions: does a string contain this piece? Pieces of 3 to 5 characters, drawn from the rows.
+    """The paper's queries: does a string contain this piece? Pieces have 3 to 5 characters and are drawn from the rows.
 
-    Each comes with its class, by the length of the piece.
+    Each query comes with its class: the length of the piece.
     """
     rng = np.random.default_rng(seed)
-    found: list[tuple[str, str]] = []
+    clauses: list[tuple[str, str]] = []
     name = quote_identifier(column.name)
     if not source.counts([f"length(CAST({name} AS VARCHAR)) >= {PIECE[0]}"])[0]:
         raise DataError(f'the text column "{column.name}" has no string of {PIECE[0]} characters or more')
-    while len(found) < count:
+    while len(clauses) < count:
         for text in _texts(column, source, rng, 2 * count):
             length = int(rng.integers(PIECE[0], PIECE[1] + 1))
-            if text is not None and len(text) >= length and len(found) < count:
+            if text is not None and len(text) >= length and len(clauses) < count:
                 clause = f"{name} LIKE {like_literal(ANY, _piece(text, length, rng), ANY)}"
-                found.append((clause, f"{length} characters"))
-    return found
+                clauses.append((clause, f"{length} characters"))
+    return clauses
 
 
 def pattern_clauses(
     column: TextColumn, source: Source, count: int, seed: int, kinds: tuple[str, ...] = KINDS
 ) -> list[tuple[str, str]]:
-    """Questions of these kinds in turn, each with its class."""
+    """Queries of these kinds in turn, each with its kind."""
     rng = np.random.default_rng(seed)
     texts = _drawable(column, [text for text in _texts(column, source, rng, 4 * count) if text])
     clauses = []
     for number in range(count):
         kind = kinds[number % len(kinds)]
-        text, other = (texts[int(place)] for place in rng.integers(len(texts), size=2))
+        text, other = (texts[int(index)] for index in rng.integers(len(texts), size=2))
         clauses.append((pattern_clause(column, kind, text, other, rng), kind))
     return clauses
 
 
 def every_pattern(column: TextColumn, texts: Sequence[str]) -> list[str]:
-    """A question of each kind about a column, with pieces of some of its strings."""
+    """A query of each kind on a column, with pieces of some of its strings."""
     rng, texts, name = np.random.default_rng(0), _drawable(column, texts), quote_identifier(column.name)
     return [
         f"{name} IS NULL",
@@ -93,10 +95,10 @@ def _drawable(column: TextColumn, texts: Sequence[str]) -> Sequence[str]:
 
 
 def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np.random.Generator) -> str:
-    """A question of this kind about a column, with pieces of ``text``, and of ``other`` where it takes two."""
+    """A query of this kind on a column, with pieces of ``text``, and of ``other`` if it takes two strings."""
     name = quote_identifier(column.name)
-    lengths = sorted(min(len(string), LONGEST_COMPARED) for string in (text, other))
-    text, other = text[:LONGEST_ASKED], other[:LONGEST_ASKED]
+    lengths = sorted(min(len(string), MAX_COMPARED_LENGTH) for string in (text, other))
+    text, other = text[:MAX_TEXT_LENGTH], other[:MAX_TEXT_LENGTH]
     length = int(rng.integers(2, 7))
     piece = _piece(text, length, rng)
     match kind:
@@ -118,7 +120,7 @@ def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np
         case "equality":
             return f"{name} = {sql_literal(text, 'VARCHAR')}"
         case "range":
-            low, high = sorted(item[: int(rng.integers(1, len(item) + 1))] for item in (text, other))
+            low, high = sorted(string[: int(rng.integers(1, len(string) + 1))] for string in (text, other))
             return f"{name} BETWEEN {sql_literal(low, 'VARCHAR')} AND {sql_literal(high, 'VARCHAR')}"
         case "regex":
             return f"regexp_matches({name}, {sql_literal(_regex(piece, rng), 'VARCHAR')})"
@@ -130,11 +132,16 @@ def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np
 
 
 def _regex(piece: str, rng: np.random.Generator) -> str:
-    """The piece with one character made a class, and perhaps one repeated."""
-    place = int(rng.integers(len(piece)))
-    digit = piece[place].isdigit()
-    made = "[0-9]" if digit else "[a-z]" if piece[place].isalpha() else "[^a-z0-9]"
-    return re.escape(piece[:place]) + made + str(rng.choice(["", "+", "?"])) + re.escape(piece[place + 1 :])
+    """A regular expression of the piece: one character becomes a class, perhaps optional or repeated."""
+    position = int(rng.integers(len(piece)))
+    is_digit = piece[position].isdigit()
+    character_class = "[0-9]" if is_digit else "[a-z]" if piece[position].isalpha() else "[^a-z0-9]"
+    return (
+        re.escape(piece[:position])
+        + character_class
+        + str(rng.choice(["", "+", "?"]))
+        + re.escape(piece[position + 1 :])
+    )
 
 
 def _piece(text: str, length: int, rng: np.random.Generator) -> str:
@@ -143,7 +150,7 @@ def _piece(text: str, length: int, rng: np.random.Generator) -> str:
 
 
 def like_literal(*parts: str) -> str:
-    """A pattern as SQL: of the parts, ANY and ONE are wildcards."""
+    """A LIKE pattern as SQL. Among the parts, ANY and ONE are wildcards."""
     if not any(set(part) & set("%_\\") for part in parts if not isinstance(part, Wildcard)):
         return sql_literal("".join(parts), "VARCHAR")
     escaped = "".join(part if isinstance(part, Wildcard) else re.sub(r"([%_\\])", r"\\\1", part) for part in parts)

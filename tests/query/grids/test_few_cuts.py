@@ -41,9 +41,9 @@ ends = st.one_of(st.none(), cuts)
 def test_they_agree(line: Line, pieces: list[tuple[Cut | None, Cut | None]], null: bool) -> None:
     ranges = Ranges(tuple(pieces))
     few, twin = FewAtoms(line, ranges.cuts()), Atoms(line, ranges.cuts(), False)
-    chosen = [own and inside for own, inside in zip(few.alive, few.within(ranges), strict=True)]
+    chosen = [own and inside for own, inside in zip(few.can_hold_value, few.within(ranges), strict=True)]
     expected = twin.within(ranges).true
-    alive = [own for own, lives in zip(chosen, few.alive, strict=True) if lives]
+    alive = [is_chosen for is_chosen, kept in zip(chosen, few.can_hold_value, strict=True) if kept]
     assert alive == expected[: len(alive)].tolist()
     assert len(expected) == len(alive) + line.has_null
     if line.has_null:

@@ -12,7 +12,7 @@ from countless.query.filter_cache import CachedCompiler
 from countless.query.parsing.conjuncts import parts
 from countless.query.predicate import col
 from countless.query.question import Question
-from countless.query.select.outer import GroupTable, Outer
+from countless.query.select.outer_statement import GroupTable, Outer
 from countless.query.select.statement import read_select
 from countless.region import ValueSet
 

@@ -23,8 +23,8 @@ from countless.estimator.answers.evidence import Evidence
 from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
+from countless.query.text.duckdb_strings import members_of_class
 from countless.query.text.regex_syntax import is_plain
-from countless.query.text.string_facts import members_of_class
 from countless.query.text.string_sets import _of_one_piece, _of_pieces
 from countless.region import Region
 
@@ -255,7 +255,7 @@ def test_globs_that_are_patterns(form: str, pattern: str) -> None:
 )
 def test_what_automata_cannot_say_is_asked_of_evidence_rows(where: str) -> None:
     agrees(where, modelled=False)
-    with pytest.raises(UnsupportedQueryError, match="modelled by their characters"):
+    with pytest.raises(UnsupportedQueryError, match="modelled character by character"):
         world()[1].compile(where)
 
 
@@ -374,11 +374,11 @@ CASES = [
     ("length(t) > 'x'", QueryTypeError, "a length compares with numbers"),
     ("t = 5", QueryTypeError, "5 is INTEGER, and no text: write it in single quotes, '5'"),
     ("t = DATE '2020-01-31'", QueryTypeError, "is DATE, and no text: write it in single quotes, '2020-01-31'"),
-    ("t || 'a' = 'aa'", UnsupportedQueryError, "ask = <> < <= > >=, BETWEEN, IN, LIKE"),
-    ("strlen(t) > 2", UnsupportedQueryError, "modelled by their characters, ask"),
-    ("t LIKE ANY ('a', 'b')", UnsupportedQueryError, "modelled by their characters, ask"),
-    ("t = lower(t)", UnsupportedQueryError, "modelled by their characters, ask"),
-    ("frobnicate(t) = 1", UnsupportedQueryError, "frobnicate() is none of them"),
+    ("t || 'a' = 'aa'", UnsupportedQueryError, "use = <> < <= > >=, BETWEEN, IN, LIKE"),
+    ("strlen(t) > 2", UnsupportedQueryError, "modelled character by character, use"),
+    ("t LIKE ANY ('a', 'b')", UnsupportedQueryError, "modelled character by character, use"),
+    ("t = lower(t)", UnsupportedQueryError, "modelled character by character, use"),
+    ("frobnicate(t) = 1", UnsupportedQueryError, "frobnicate() is not among the functions"),
     ("t = s", UnsupportedQueryError, 'one comparison is about the columns "s" and "t"'),
     ("tt = 'a'", QueryError, 'did you mean "t"?'),
 ]
@@ -578,6 +578,6 @@ def test_the_automaton_of_one_piece_is_that_of_any_pattern(
     kinds: list[str | None] = [*sorted(set(piece)), None]
     random.shuffle(kinds)
     pieces = (*([] if begins else [()]), tuple(piece), *([] if ends else [()]))
-    following, accepts = _of_pieces(pieces, kinds, plain=True)
+    following, accepts = _of_pieces(pieces, kinds, is_simple=True)
     fast = _of_one_piece([kinds.index(character) for character in piece], len(kinds), begins, ends)
     assert (fast[0].tolist(), fast[1].tolist()) == (following.tolist(), accepts.tolist())

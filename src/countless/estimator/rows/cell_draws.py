@@ -81,7 +81,7 @@ class CellDraws:
         if not pieces:
             return values.like_the_tables(cell, way)
         piece = pieces[min(int(np.searchsorted(shares, which * shares[-1], side="right")), len(pieces) - 1)]
-        key = piece.told if way == TOLD else values.key(cell, piece.start + way * (piece.end - piece.start))
+        key = piece.probe if way == TOLD else values.key(cell, piece.start + way * (piece.end - piece.start))
         return values.between(piece.low, piece.high, key)
 
     def _allowed(self, box: int, index: int, cell: int) -> tuple[list[Piece], FloatArray]:
@@ -92,7 +92,7 @@ class CellDraws:
             pieces = [
                 piece
                 for piece in self._cells[box][index].pieces(cell)
-                if between(piece.low, piece.high, piece.told) is not None
+                if between(piece.low, piece.high, piece.probe) is not None
             ]
             found = self._pieces[box, index, cell] = pieces, np.cumsum([piece.mass for piece in pieces])
         return found

@@ -1,6 +1,6 @@
 """Comparisons of two columns of the evidence rows, such as ``shipped > due``, by NumPy instead of DuckDB.
 
-Only columns whose values NumPy compares as DuckDB does are answered here: integers and doubles with each other, and
+Only columns whose values NumPy compares as DuckDB does are compared here: integers and doubles with each other, and
 dates and timestamps with each other.
 """
 
@@ -39,15 +39,15 @@ class ColumnPairs:
         if compare is None or not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
             return None
         schema, codes = self._rows.schema, self._rows.codes
-        one, other = resolve(schema, left, None), resolve(schema, right, None)
-        left_keys, right_keys = self._keys_of(one), self._keys_of(other)
+        left_index, right_index = resolve(schema, left, None), resolve(schema, right, None)
+        left_keys, right_keys = self._keys_of(left_index), self._keys_of(right_index)
         if left_keys is None or right_keys is None or left_keys.dtype != right_keys.dtype:
             return None
-        values, others = left_keys[codes[one]], right_keys[codes[other]]
-        marks: BoolArray = compare(values, others)
+        left_values, right_values = left_keys[codes[left_index]], right_keys[codes[right_index]]
+        matches: BoolArray = compare(left_values, right_values)
         if compare is operator.ne:  # NULL is stored as NaN or NaT, which differ from everything
-            marks &= ~(np.isnan(values) | np.isnan(others))
-        return marks
+            matches &= ~(np.isnan(left_values) | np.isnan(right_values))
+        return matches
 
     def _keys_of(self, index: int) -> Keys | None:
         if index not in self._keys:
@@ -56,12 +56,12 @@ class ColumnPairs:
 
 
 def _keys(column: Column) -> Keys | None:
-    """A number or time for each code of ``column``, with NaN or NaT for NULL; None if NumPy compares them otherwise."""
+    """A number or time for each code of ``column``, NaN or NaT for NULL; None if NumPy compares them otherwise."""
     if column.type in INTEGERS or column.type == "DOUBLE":
         numbers = np.array([*column.values, "nan"], dtype=np.str_).astype(np.float64)
-        known = numbers[:-1]
-        too_large = column.type in INTEGERS and bool((np.abs(known) > LARGEST).any())
-        return None if too_large or np.isnan(known).any() else numbers
+        values = numbers[:-1]
+        too_large = column.type in INTEGERS and bool((np.abs(values) > LARGEST).any())
+        return None if too_large or np.isnan(values).any() else numbers
     if column.type in TIMES:
         try:
             return np.array([*column.values, "NaT"], dtype="datetime64[us]")

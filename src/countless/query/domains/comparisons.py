@@ -1,4 +1,4 @@
-"""Comparisons of a column with literals, as they are read from expressions."""
+"""Comparisons of a column with literals, read from sqlglot's expressions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from countless.query.domains.plain_comparison import (
 )
 
 # Each operator: its sign, its expression, the same with its sides swapped, and its function in Python.
-_COMPARED: tuple[tuple[str, type[exp.Expr], type[exp.Expr], Callable[[Any, Any], Any]], ...] = (
+_COMPARISONS: tuple[tuple[str, type[exp.Expr], type[exp.Expr], Callable[[Any, Any], Any]], ...] = (
     ("=", exp.EQ, exp.EQ, operator.eq),
     ("<>", exp.NEQ, exp.NEQ, operator.ne),
     ("<", exp.LT, exp.GT, operator.lt),
@@ -28,10 +28,10 @@ _COMPARED: tuple[tuple[str, type[exp.Expr], type[exp.Expr], Callable[[Any, Any],
     (">", exp.GT, exp.LT, operator.gt),
     (">=", exp.GTE, exp.LTE, operator.ge),
 )
-OPERATORS = {sign: kind for sign, kind, _, _ in _COMPARED}
-SIGNS = {kind: sign for sign, kind, _, _ in _COMPARED}
-FLIPPED = {kind: swapped for _, kind, swapped, _ in _COMPARED}
-FUNCTIONS = {kind: function for _, kind, _, function in _COMPARED}
+OPERATORS = {sign: kind for sign, kind, _, _ in _COMPARISONS}
+SIGNS = {kind: sign for sign, kind, _, _ in _COMPARISONS}
+FLIPPED = {kind: swapped for _, kind, swapped, _ in _COMPARISONS}
+FUNCTIONS = {kind: function for _, kind, _, function in _COMPARISONS}
 CASTS = {
     exp.DType.DOUBLE: "DOUBLE",
     exp.DType.DATE: "DATE",
@@ -50,15 +50,15 @@ def is_null_test(predicate: exp.Expr) -> bool:
 
 
 def plain_comparison(predicate: exp.Expr) -> PlainComparison | None:
-    """What ``predicate`` says, if it compares a column with literals and nothing else."""
+    """The operator and the literals of ``predicate``, if it compares a column with literals and nothing else."""
     if is_null_test(predicate):
         return PlainComparison(IS_NULL)
     kind, column = type(predicate), predicate.this
     if kind in FLIPPED:
-        other = predicate.expression
-        if isinstance(other, exp.Column):
-            column, other, kind = other, column, FLIPPED[kind]
-        sign, nodes = SIGNS[kind], [other]
+        constant_side = predicate.expression
+        if isinstance(constant_side, exp.Column):
+            column, constant_side, kind = constant_side, column, FLIPPED[kind]
+        sign, nodes = SIGNS[kind], [constant_side]
     elif kind is exp.Between and not predicate.args.get("symmetric"):
         sign, nodes = BETWEEN, [predicate.args["low"], predicate.args["high"]]
     elif kind is exp.In and not predicate.args.get("query"):
@@ -74,13 +74,13 @@ def plain_comparison(predicate: exp.Expr) -> PlainComparison | None:
 def constant_of(node: exp.Expr) -> Constant | None:
     """The literal that ``node`` is, if it is one."""
     if type(node) is exp.Cast:
-        kind, inner = CASTS.get(node.to.this), node.this
-        if kind is None or not isinstance(inner, exp.Literal) or not (inner.is_string or kind == "DOUBLE"):
+        kind, literal = CASTS.get(node.to.this), node.this
+        if kind is None or not isinstance(literal, exp.Literal) or not (literal.is_string or kind == "DOUBLE"):
             return None
-        return Constant(kind, inner.this)
+        return Constant(kind, literal.this)
     if isinstance(node, exp.Boolean):
         return Constant(BOOLEAN, "true" if node.this else "false")
-    sign, inner = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
-    if not isinstance(inner, exp.Literal) or (sign and inner.is_string):
+    sign, literal = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
+    if not isinstance(literal, exp.Literal) or (sign and literal.is_string):
         return None
-    return Constant(STRING if inner.is_string else NUMBER, sign + inner.this)
+    return Constant(STRING if literal.is_string else NUMBER, sign + literal.this)

@@ -1,6 +1,6 @@
-"""Evaluation of a predicate on one column's distinct values in DuckDB.
+"""Evaluation of a predicate on the distinct values of one column, by DuckDB.
 
-Of a column with a grid it has the knots only.
+For a column with a grid these are only its knots.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from countless.query.domains.comparisons import FUNCTIONS, OPERATORS, plain_comp
 from countless.query.domains.plain_comparison import BETWEEN, IN, NUMBER
 from countless.query.domains.truth import Truth
 from countless.query.parsing.sql import written
-from countless.query.sandbox.as_written import columns_of
-from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
+from countless.query.sandbox.original_sql import columns_of
+from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, new_owner
 
 ZERO = "0.0"
-SIGNED = (ZERO, "nan")  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
+SIGNED_VALUES = (ZERO, "nan")  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
 TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter for each value
 
-MOST_EXPRESSIONS = 32  # of which values are kept
+MOST_EXPRESSIONS = 32  # whose values are cached
 SMALL_INTEGERS = INTEGERS - {"HUGEINT", "UHUGEINT", "UBIGINT"}
 NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(.*?)\((.*?)\)'\.")
 NO_SUCH = "there is no"
@@ -52,7 +52,7 @@ class WholeNumbers(NamedTuple):
     known: BoolArray
 
     def truth(self, operator: str, numbers: Sequence[int]) -> Truth:
-        """Where the values compare so with ``numbers``."""
+        """Where the comparison of the values with ``numbers`` is true and where false."""
         if operator == BETWEEN:
             true = (self.values >= numbers[0]) & (self.values <= numbers[1]) & self.known
         elif operator == IN:
@@ -63,21 +63,23 @@ class WholeNumbers(NamedTuple):
 
 
 class DomainTables:
-    """The domains of a schema as tables of a sandbox, made when first needed. Safe to share by threads."""
+    """The domains of a schema as tables in sandboxes, created when first needed. Safe to share by threads."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._number = owner()
+        self._owner = new_owner()
         self._values: dict[tuple[int, str], WholeNumbers | None] = {}  # of expressions
 
     def truth(self, index: int | None, predicate: exp.Expr, probes: Collection[str] | None = None) -> Truth:
         """Where ``predicate``, which names no column but the column at ``index``, is true and where it is false.
 
         Without a column (``index`` None) the predicate is a constant and the arrays have one element. With ``probes``
-        it is told at these values of a grid's column instead of at its knots.
+        it is evaluated at these values of a grid's column instead of at its knots.
         """
-        if index is not None and probes is None and (known := self._by_values(index, predicate)) is not None:
-            return known
+        if index is not None and probes is None:
+            truth = self._by_whole_numbers(index, predicate)
+            if truth is not None:
+                return truth
         renamed = _renamed(predicate)
         try:
             with borrowed() as sandbox:
@@ -94,8 +96,8 @@ class DomainTables:
             raise sign_error([self.schema.names[index]])
         return Truth(letters[:size] == ord(TRUE), letters[:size] == ord(FALSE))
 
-    def _by_values(self, index: int, predicate: exp.Expr) -> Truth | None:
-        """The same of whole numbers that an expression is compared with: its values are computed once and kept."""
+    def _by_whole_numbers(self, index: int, predicate: exp.Expr) -> Truth | None:
+        """The truth of a comparison with integers. The values of the compared expression are cached."""
         compared = compared_expression(predicate)
         if compared is None:
             return None
@@ -104,7 +106,7 @@ class DomainTables:
         return None if values is None else values.truth(operator, numbers)
 
     def whole_numbers(self, index: int, expression: exp.Expr) -> WholeNumbers | None:
-        """The values of an ``expression`` of a column, for each of its codes; None if they are no whole numbers."""
+        """The values of an ``expression`` of a column, for each of its codes; None if they are not integers."""
         if self.schema.coded_column(index).name in self.schema.signed:
             return None
         key = (index, written(expression))
@@ -119,45 +121,47 @@ class DomainTables:
         try:
             with borrowed() as sandbox:
                 table = self._table(sandbox, index, None)
-                listed = f"list({sql} ORDER BY code)"
-                ((kind, values),) = sandbox.ask(f"SELECT typeof(first({sql})), {listed} FROM {table}", sql)
+                value_list = f"list({sql} ORDER BY code)"
+                ((kind, values),) = sandbox.run_user_sql(f"SELECT typeof(first({sql})), {value_list} FROM {table}", sql)
         except (duckdb.Error, QueryError) as error:  # the predicate has the same error
             if isinstance(error, QueryError) and is_final(error):
                 raise
             return None
         if kind not in SMALL_INTEGERS or len(values) != len(values_of(self.schema.coded_column(index))):
             return None
-        known = np.array([value is not None for value in values], dtype=np.bool_)
-        return WholeNumbers(np.array([value or 0 for value in values], dtype=np.int64), known)
+        not_null = np.array([value is not None for value in values], dtype=np.bool_)
+        return WholeNumbers(np.array([value or 0 for value in values], dtype=np.int64), not_null)
 
     def constants(self, kind: str, nodes: Sequence[exp.Expr]) -> list[tuple[str, str | None]] | None:
-        """Type and text of each constant as a column of type ``kind`` meets it, or None if DuckDB objects to one.
+        """Type and text of each constant when compared with a column of type ``kind``; None if DuckDB refuses one.
 
         A string literal takes on the column's type; anything else keeps its own.
         """
-        found = []
+        expressions = []
         for node in nodes:
             sql = written(node)
-            found.append(f"CAST({sql} AS {kind})" if isinstance(node, exp.Literal) and node.is_string else f"({sql})")
-        selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in found)
+            expressions.append(
+                f"CAST({sql} AS {kind})" if isinstance(node, exp.Literal) and node.is_string else f"({sql})"
+            )
+        selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in expressions)
         try:
             with borrowed() as sandbox:
-                rows = sandbox.ask(f"SELECT {selected}", ", ".join(found))
+                rows = sandbox.run_user_sql(f"SELECT {selected}", ", ".join(expressions))
         except duckdb.Error:
             return None
         return list(zip(rows[0][::2], rows[0][1::2], strict=True)) if len(rows) == 1 else None
 
     def check(self, condition: str) -> None:
-        """Let DuckDB read ``condition``, whose columns have the names of ``binding``, and say what it objects to.
+        """Raise DuckDB's error if it does not accept ``condition``, whose columns have the names of :func:`columns_of`.
 
-        An expression that is too deep for DuckDB as a whole may be answered in parts.
+        An expression that is too deep for DuckDB as a whole is no error: its parts may be evaluated one by one.
         """
         try:
             with borrowed() as sandbox:
-                name = f"rows_{self._number}"
-                if not sandbox.has(name, self._number):
-                    sandbox.table(name, self._number, f"CREATE TEMP TABLE {name} ({columns_of(self.schema)})")
-                sandbox.ask(f"SELECT 1 FROM {name} WHERE ({condition}\n)", condition)
+                name = f"rows_{self._owner}"
+                if not sandbox.has(name, self._owner):
+                    sandbox.table(name, self._owner, f"CREATE TEMP TABLE {name} ({columns_of(self.schema)})")
+                sandbox.run_user_sql(f"SELECT 1 FROM {name} WHERE ({condition}\n)", condition)
         except duckdb.Error as error:
             raise explain_error(error) from None
         except QueryTooLargeError as error:
@@ -165,7 +169,7 @@ class DomainTables:
                 raise
 
     def folded(self, function: str, characters: Sequence[str]) -> list[str]:
-        """What ``function`` (lower or upper) makes of each character."""
+        """The result of ``function`` (lower or upper) for each character."""
         with borrowed() as sandbox:
             rows = sandbox.run(f"SELECT {function}(unnest($1::VARCHAR[]))", [list(characters)])
         return [row[0] for row in rows]
@@ -173,21 +177,23 @@ class DomainTables:
     def members(self, regexes: Sequence[str], characters: Sequence[str]) -> list[list[bool]]:
         """For each of ``regexes``, which are about one character, which of ``characters`` match."""
         quoted = (sql_literal(regex, TEXT) for regex in regexes)  # as constants, so that each is compiled once
-        selected = ", ".join(f"list(regexp_full_match(character, {regex}) ORDER BY place)" for regex in quoted)
-        listed = "SELECT unnest($1::VARCHAR[]) AS character, unnest(range(len($1::VARCHAR[]))) AS place"
+        selected = ", ".join(
+            f"list(regexp_full_match(character, {regex}) ORDER BY character_index)" for regex in quoted
+        )
+        numbered = "SELECT unnest($1::VARCHAR[]) AS character, unnest(range(len($1::VARCHAR[]))) AS character_index"
         with borrowed() as sandbox:
-            rows = sandbox.run(f"SELECT {selected} FROM ({listed})", [list(characters)])
-        return [list(found or ()) for found in rows[0]]
+            rows = sandbox.run(f"SELECT {selected} FROM ({numbered})", [list(characters)])
+        return [list(matches or ()) for matches in rows[0]]
 
     def _table(self, sandbox: Sandbox, index: int, probes: Collection[str] | None) -> str:
         column = self.schema.coded_column(index)
-        name = f"{'domain' if probes is None else 'probes'}_{self._number}_{index}"
-        if not sandbox.has(name, self._number):
+        name = f"{'domain' if probes is None else 'probes'}_{self._owner}_{index}"
+        if not sandbox.has(name, self._owner):
             texts = values_of(column, probes)
             texts += [sign + text for text in self._signed(index) for sign in ("", "-")]
             sandbox.table(
                 name,
-                self._number,
+                self._owner,
                 f"CREATE TEMP TABLE {name} AS SELECT code, CAST(text AS {column.type}) AS value "
                 "FROM (SELECT unnest($texts::VARCHAR[]) AS text, unnest(range($size::BIGINT)) AS code)",
                 {"texts": texts, "size": len(texts)},
@@ -195,33 +201,35 @@ class DomainTables:
         return name
 
     def _signed(self, index: int) -> list[str]:
-        """The values of a column of which the table has two, and only their signs differ.
+        """The values of a column, 0.0 or NaN, that the table has with both signs.
 
         A zero may lie between the knots of a grid; NaN has a cell of its own.
         """
         column = self.schema.coded_column(index)
         if column.name not in self.schema.signed:
             return []
-        return [text for text in SIGNED if text in column.values or (text == ZERO and column.grid is not None)]
+        return [text for text in SIGNED_VALUES if text in column.values or (text == ZERO and column.grid is not None)]
 
 
 def _renamed(node: exp.Expr) -> exp.Expr:
-    return node.transform(lambda each: exp.column("value") if isinstance(each, exp.Column) else each)
+    return node.transform(lambda child: exp.column("value") if isinstance(child, exp.Column) else child)
 
 
 def compared_expression(predicate: exp.Expr) -> tuple[exp.Expr, str, list[int]] | None:
-    """An expression of a column that ``predicate`` compares with whole numbers, how, and these; None if it does not."""
-    swapped = predicate.copy()
-    inner = next((side for side in (swapped.this, swapped.args.get("expression")) if _is_of_column(side)), None)
-    if inner is None or isinstance(inner, exp.Column):
+    """The expression of a column, the operator and the integers of a comparison; None if ``predicate`` is not one."""
+    with_value = predicate.copy()
+    expression = next(
+        (side for side in (with_value.this, with_value.args.get("expression")) if _is_of_column(side)), None
+    )
+    if expression is None or isinstance(expression, exp.Column):
         return None
-    inner.replace(exp.column("value"))
-    comparison = plain_comparison(swapped)
+    expression.replace(exp.column("value"))
+    comparison = plain_comparison(with_value)
     if comparison is None or not comparison.constants:
         return None
-    if not all(each.kind == NUMBER and WHOLE_NUMBER.fullmatch(each.text) for each in comparison.constants):
+    if not all(constant.kind == NUMBER and WHOLE_NUMBER.fullmatch(constant.text) for constant in comparison.constants):
         return None
-    return inner, comparison.operator, [int(each.text) for each in comparison.constants]
+    return expression, comparison.operator, [int(constant.text) for constant in comparison.constants]
 
 
 def _is_of_column(side: object) -> bool:
@@ -229,7 +237,7 @@ def _is_of_column(side: object) -> bool:
 
 
 def sign_error(names: Sequence[str]) -> UnsupportedQueryError:
-    """The answer would depend on the sign of a zero or NaN in the columns called ``names``."""
+    """The error for an answer that depends on the sign of a zero or NaN in the columns called ``names``."""
     columns = list(map(quote_identifier, names))
     remedies = (f"(nullif({column}, 'nan') + 0.0) for {column}" for column in columns)
     return UnsupportedQueryError(
@@ -241,7 +249,7 @@ def sign_error(names: Sequence[str]) -> UnsupportedQueryError:
 def truth_letters(sandbox: Sandbox, predicate: exp.Expr, table: str, order: str) -> NDArray[np.uint8]:
     """Whether ``predicate`` is true of each row of a ``table``, by the column ``order``: TRUE, FALSE or NULL."""
     condition = f"({written(predicate)}) AND TRUE"
-    ((truth,),) = sandbox.ask(
+    ((truth,),) = sandbox.run_user_sql(
         f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' WHEN NOT truth THEN '{FALSE}' ELSE '{NULL}' END, "
         f"'' ORDER BY {order}) FROM (SELECT {order}, {condition} AS truth FROM {table})",
         condition,
@@ -250,7 +258,7 @@ def truth_letters(sandbox: Sandbox, predicate: exp.Expr, table: str, order: str)
 
 
 def values_of(column: Column, probes: Collection[str] | None = None) -> list[str | None]:
-    """The values of a column by code, or others in their stead; NULL included if it occurs."""
+    """The values of a column by code, or the ``probes`` instead; NULL included if it occurs."""
     values = column.values if probes is None else probes
     return [*values, None] if column.has_null else list(values)
 

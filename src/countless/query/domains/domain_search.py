@@ -1,8 +1,8 @@
-"""Comparisons with a literal, evaluated by binary search in the sorted domain.
+"""Evaluation of comparisons with literals by binary search in the sorted domain.
 
 The fast twin of :class:`.DomainTables` for the most common predicates: ``= <> < <= > >=``,
-BETWEEN and IN with literals of the column's own kind, and IS NULL. Anything else gets no answer here, nor does a
-column with a grid: its domain is not known.
+BETWEEN and IN with literals of the column's own type, and IS NULL. Other predicates get None here, and so do columns
+with a grid, whose domain is not known.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PLAIN_FLOAT = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?|-?inf", re.ASCII)
 
 
 class Search:
-    """The sorted domains of a schema as keys that Python can compare; a column's are made when first needed."""
+    """The sorted domains of a schema as keys that Python can compare. Those of a column are made when first needed."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -49,7 +49,7 @@ class Search:
         self._sizes: dict[int, tuple[int, int]] = {}
 
     def truth(self, index: int, comparison: PlainComparison | None) -> Truth | None:
-        """Where a ``comparison`` with column ``index`` is true and where false, or None if it must be run in DuckDB."""
+        """Where ``comparison`` with column ``index`` is true and where false; None if only DuckDB can evaluate it."""
         if comparison is None:
             return None
         true = self.satisfied(index, comparison)
@@ -61,13 +61,13 @@ class Search:
         return Truth(true, false)
 
     def satisfied(self, index: int, comparison: PlainComparison, negated: bool = False) -> BoolArray | None:
-        """The codes for which a ``comparison`` is true, or false if it is ``negated``; None if DuckDB must tell."""
-        size, null = self._sizes.get(index) or self._size_of(index)
+        """The codes for which ``comparison`` is true, or false if ``negated``; None if only DuckDB can evaluate it."""
+        size, null_code = self._sizes.get(index) or self._size_of(index)
         operator, constants = comparison
         if operator == IS_NULL:
-            found: BoolArray = np.full(size, negated)
-            found[null:] = not negated
-            return found
+            matches: BoolArray = np.full(size, negated)
+            matches[null_code:] = not negated
+            return matches
         try:
             keys = self._keys[index]
         except KeyError:
@@ -75,27 +75,27 @@ class Search:
         ranges = None if keys is None else _ranges(keys, operator, constants)
         if ranges is None:
             return None
-        found = np.zeros(size, dtype=np.bool_)
+        matches = np.zeros(size, dtype=np.bool_)
         if (operator == "<>") == negated:
             for low, high in ranges:
-                found[low:high] = True
-            return found
-        found[:null] = True
+                matches[low:high] = True
+            return matches
+        matches[:null_code] = True
         for low, high in ranges:
-            found[low:high] = False
-        return found
+            matches[low:high] = False
+        return matches
 
     def _size_of(self, index: int) -> tuple[int, int]:
-        """How many codes a column has, and where NULL is among them."""
-        found = self._sizes.get(index)
-        if found is None:
+        """The number of codes of a column, and the code of NULL."""
+        size_and_null = self._sizes.get(index)
+        if size_and_null is None:
             column = self.schema.coded_column(index)
-            found = self._sizes[index] = column.size, column.null
-        return found
+            size_and_null = self._sizes[index] = column.size, column.null
+        return size_and_null
 
 
 def read_literal(kind: str, constant: Constant) -> str | None:
-    """The text of a literal that a column of type ``kind`` compares with, if it is one."""
+    """The text of ``constant`` if a column of type ``kind`` can be compared with it here; else None."""
     if kind in INTEGERS or DECIMAL.fullmatch(kind):
         key: object = _read_decimal(constant)
     elif kind == "DOUBLE":
@@ -110,7 +110,7 @@ def read_literal(kind: str, constant: Constant) -> str | None:
 
 
 class _Keys:
-    """A column's values as comparable keys, and how a literal becomes one."""
+    """A column's values as comparable keys, and the function that reads a literal as a key."""
 
     def __init__(self, values: list[Any], count: int, read: Callable[[Constant], Any]) -> None:
         self.values = values  # sorted; without NaN, which comes after all others
@@ -118,7 +118,7 @@ class _Keys:
         self.read = read
 
     def range(self, operator: str, key: Any) -> tuple[int, int]:
-        """The codes that compare so with ``key``; for <> those that are equal."""
+        """The codes whose values compare with ``key`` by the operator; for <> those that are equal."""
         if operator == "<=":
             return 0, bisect_right(self.values, key)
         if operator == ">=":
@@ -133,14 +133,14 @@ class _Keys:
 
 def _ranges(keys: _Keys, operator: str, constants: tuple[Constant, ...]) -> list[tuple[int, int]] | None:
     """The ranges of codes that a comparison allows (for <>: forbids)."""
-    found = [keys.read(constant) for constant in constants]
-    if None in found:
+    literal_keys = [keys.read(constant) for constant in constants]
+    if None in literal_keys:
         return None
     if operator == BETWEEN:
-        return [(keys.range(">=", found[0])[0], keys.range("<=", found[1])[1])]
+        return [(keys.range(">=", literal_keys[0])[0], keys.range("<=", literal_keys[1])[1])]
     if operator == IN:
         operator = "="
-    return [keys.range(operator, key) for key in found]
+    return [keys.range(operator, key) for key in literal_keys]
 
 
 def _keys_of(column: Column) -> _Keys | None:

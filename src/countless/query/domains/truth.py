@@ -12,7 +12,7 @@ Codes = Any  # a set of a column's values: a BoolArray over its codes, or the La
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """For each value, and NULL if it occurs: is a predicate true, is it false? If neither, it is NULL."""
+    """The values for which a predicate is true, and those for which it is false; for all others it is NULL."""
 
     true: Codes
     false: Codes
@@ -20,9 +20,9 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """A set of values as the model has it, and which values of the evidence rows are in it.
+    """A set of values over the model's codes, and the same set over the values of the evidence rows.
 
-    It has the algebra of a boolean array, so that the logic of clauses need not know which of the two it combines.
+    It has the operators of a boolean array, so that formulas combine either.
     """
 
     model: Codes
@@ -38,14 +38,14 @@ class Observed:
         return Observed(~self.model, ~self.seen)
 
     def any(self) -> bool:
-        """Whether there can be a value in it."""
+        """Whether the set can have a value."""
         return bool(self.seen.any() or self.model.any())
 
     def all(self) -> bool:
-        """Whether every value is in it."""
+        """Whether the set has every value."""
         return bool(self.seen.all() and self.model.all())
 
 
 def parts_of(codes: Codes) -> tuple[Codes, BoolArray | None]:
-    """A set of values as the model has it, and as the evidence rows have it, if they have it in another way."""
+    """A set of values over the model's codes, and over the values of the evidence rows if they differ."""
     return (codes.model, codes.seen) if isinstance(codes, Observed) else (codes, None)

@@ -22,14 +22,14 @@ from countless.query.grids.nearest import nearest_value
 from countless.query.grids.ranges import Cut, Range, Ranges
 from countless.query.grids.scale import Key, Scale, interpolate, scale_of, written
 
-MOST_PROBES = 16_384  # of a column: values between its knots
-LEAST_PROBES, DENSEST_PROBES = 2, 32  # between two knots
-MOST_CUTS = 1_024  # of a clause: between more, values are not counted
-BARELY = 1e-9  # of a cell: the least that a range within it has, if it can hold a value
+MOST_PROBES = 16_384  # values per column at which a predicate is evaluated
+LEAST_PROBES, DENSEST_PROBES = 2, 32  # probes between two knots
+MOST_CUTS = 1_024  # of a clause with more cuts, the values between them are not counted
+LEAST_SHARE = 1e-9  # the least share of its cell for a range that can hold a value
 
 
 class Line:
-    """The knots of a column with a grid, in their order."""
+    """The sorted knots of a column with a grid."""
 
     def __init__(self, column: Column, grid: Grid) -> None:
         self.column = column
@@ -38,44 +38,48 @@ class Line:
         self.scale = scale_of(column.type)
         try:
             keys = [self.scale.read(column.type, text) for text in column.values]
-            sound = None not in keys and self._in_order(keys)
+            is_sound = None not in keys and self._in_order(keys)
         except (ValueError, ArithmeticError):
-            sound = False
-        if not sound:
+            is_sound = False
+        if not is_sound:
             raise ModelFileError(
                 f'the model file is damaged: the grid of "{column.name}" is out of order; fit it again'
             )
         self.keys: list[Key] = keys
 
     def _in_order(self, keys: list[Key]) -> bool:
-        """Whether the keys rise, and those that have no place on a line are alone in their cells."""
-        alone = (self.grid.distinct[self.grid.cell_of(knot)] == 1 for knot, key in enumerate(keys) if _endless(key))
-        return all(low < high for low, high in pairwise(keys)) and all(alone)
+        """Whether the keys are increasing, and infinite keys are alone in their cells."""
+        are_alone = (
+            self.grid.distinct[self.grid.cell_of(knot)] == 1 for knot, key in enumerate(keys) if _is_infinite(key)
+        )
+        return all(low < high for low, high in pairwise(keys)) and all(are_alone)
 
     @cached_property
     def probes(self) -> dict[Key, Key]:
-        """The knots and some values between them, in order: each speaks for the values around it.
+        """The knots and some values between them, in order. Each stands for the values around it.
 
-        They come by where what they speak for begins. There are the more, the fewer cells there are. They lie at
-        random, but always the same: values at equal distances might all be at the same time of the day.
+        The key of each is the start of the range that it stands for. The fewer cells, the more probes in each. They
+        are random, from a fixed seed: equally spaced ones might all be at the same time of the day.
         """
         if self.column.type == TEXT:
             return {key: key for key in self.keys}
         rng, gaps = np.random.default_rng(0), max(1, len(self.keys) - self.grid.cells)
-        each = min(max(MOST_PROBES // gaps, LEAST_PROBES), DENSEST_PROBES)
-        found: dict[Key, Key] = {}
+        probes_per_gap = min(max(MOST_PROBES // gaps, LEAST_PROBES), DENSEST_PROBES)
+        probes: dict[Key, Key] = {}
         for cell in range(self.grid.cells):
             knots = self.grid.knots(cell)
-            own = set(self.keys[knots.start : knots.stop])
+            cell_probes = set(self.keys[knots.start : knots.stop])
             for low, high in pairwise(self.keys[knots.start : knots.stop]):
-                ways = ((np.arange(each) + rng.random(each)) / each).tolist()
-                own |= {self.nearest(interpolate(low, high, way), (low, 1), (high, 0)) for way in ways}
-            ordered = sorted(own - {None})
-            found[ordered[0]] = ordered[0]
+                fractions = ((np.arange(probes_per_gap) + rng.random(probes_per_gap)) / probes_per_gap).tolist()
+                cell_probes |= {
+                    self.nearest(interpolate(low, high, fraction), (low, 1), (high, 0)) for fraction in fractions
+                }
+            ordered = sorted(cell_probes - {None})
+            probes[ordered[0]] = ordered[0]
             for low, high in pairwise(ordered):
                 middle = interpolate(low, high, 0.5)
-                found[middle if low < middle else high] = high
-        return found
+                probes[middle if low < middle else high] = high
+        return probes
 
     @cached_property
     def probe_texts(self) -> list[str]:
@@ -84,41 +88,41 @@ class Line:
         return [texts[key] if key in texts else written(self.column.type, key) for key in self.probes.values()]
 
     def nearest(self, key: Key, low: Cut, high: Cut) -> Key | None:
-        """The value such as the column has that is nearest to ``key`` between two cuts, if there is one."""
+        """The possible value of the column that is nearest to ``key`` between two cuts, if there is one."""
         return nearest_value(self.column.type, self.grid.granularity, key, low, high)
 
     @cached_property
-    def knot_places(self) -> dict[Cut, tuple[int, float]]:
-        """The cut before every knot, and its place."""
-        return {(key, 0): self.place((key, 0)) for key in self.keys}
+    def knot_positions(self) -> dict[Cut, tuple[int, float]]:
+        """The cut before every knot, with its position."""
+        return {(key, 0): self.position((key, 0)) for key in self.keys}
 
     @cached_property
-    def probe_places(self) -> dict[Cut, tuple[int, float]]:
-        """The cut before what every probe speaks for, and its place."""
-        return {(key, 0): self.place((key, 0)) for key in self.probes}
+    def probe_positions(self) -> dict[Cut, tuple[int, float]]:
+        """The cut before the range that each probe stands for, with its position."""
+        return {(key, 0): self.position((key, 0)) for key in self.probes}
 
     @cached_property
     def knot_atoms(self) -> Atoms:
         """The line cut at its knots and nowhere else."""
         return Atoms(self, (), with_knots=True)
 
-    def place(self, cut: Cut) -> tuple[int, float]:
+    def position(self, cut: Cut) -> tuple[int, float]:
         """The cell that ``cut`` is in, and the share of the cell's rows before it.
 
-        Of the share of a cell's rows, one value has ``1 / distinct``; the others' part lies between the knots.
+        A value has ``1 / distinct`` of the cell's rows; the rows of all other values are spread between the knots.
         """
         key, side = cut
         knot = bisect_right(self.keys, key) - 1
         if knot < 0:
             return 0, 0.0
         cell = self.grid.cell_of(knot)
-        each, shares = 1 / self.grid.distinct[cell], self.grid.shares
+        value_share, shares = 1 / self.grid.distinct[cell], self.grid.shares
         if knot + 1 == self.grid.knots(cell).stop:
-            return (cell, 1.0) if side or self.keys[knot] < key else (cell, shares[knot] * (1 - each))
-        return cell, self.below(key)[1] * (1 - each) + side * each
+            return (cell, 1.0) if side or self.keys[knot] < key else (cell, shares[knot] * (1 - value_share))
+        return cell, self.below(key)[1] * (1 - value_share) + side * value_share
 
     def below(self, key: Key) -> tuple[int, float]:
-        """The cell that ``key`` is in, or after, and how far it is on the way through its knots."""
+        """The cell that ``key`` is in or after, and how far through the cell's knots it is, from 0 to 1."""
         knot = bisect_right(self.keys, key) - 1
         if knot < 0:
             return 0, 0.0
@@ -126,8 +130,8 @@ class Line:
         if knot + 1 == self.grid.knots(cell).stop:
             return cell, shares[knot]
         low, high = self.keys[knot], self.keys[knot + 1]
-        way = min(max(self.scale.between(key, low, high), 0.0), 1.0) if low < key else 0.0
-        return cell, shares[knot] + way * (shares[knot + 1] - shares[knot])
+        fraction = min(max(self.scale.between(key, low, high), 0.0), 1.0) if low < key else 0.0
+        return cell, shares[knot] + fraction * (shares[knot + 1] - shares[knot])
 
     def ends_of(self, cell: int) -> tuple[Cut, Cut]:
         """The cuts before the first value of a cell and after its last."""
@@ -135,12 +139,12 @@ class Line:
         return (self.keys[knots.start], 0), (self.keys[knots.stop - 1], 1)
 
     def holds(self, low: Cut, high: Cut) -> bool:
-        """Whether a value can be between two cuts: between two neighbours among whole numbers, none can."""
+        """Whether a value can be between two cuts. Between two neighbouring integers there is none."""
         step = self.scale.step
         return low < high and (step is None or (low[1], high[1]) != (1, 0) or high[0] - low[0] > step)
 
     def may_hold(self, key: Key) -> bool:
-        """Whether ``key`` can be a value: not if it lies beyond both ends, or between two cells."""
+        """Whether ``key`` can be a value: it cannot outside the grid, or between two cells."""
         knot = bisect_right(self.keys, key) - 1
         if knot < 0 or self.keys[knot] == key:
             return knot >= 0
@@ -149,9 +153,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a cell between two cuts: how much of the cell it is, and its way through the knots, from 0 to 1.
+    """A part of a cell between two cuts.
 
-    What is known of it was told at ``told``, which is in it, or near.
+    ``mass`` is its share of the cell's rows; ``start`` and ``end`` say how far through the cell's knots it lies, from 0
+    to 1. The predicate was evaluated at ``probe``, a value in the piece or near it.
     """
 
     mass: float
@@ -159,7 +164,7 @@ class Piece:
     high: Cut
     start: float
     end: float
-    told: Key
+    probe: Key
 
 
 def check_grids(schema: Schema) -> None:
@@ -169,8 +174,8 @@ def check_grids(schema: Schema) -> None:
             Line(column, column.grid)
 
 
-def most_values(scale: Scale, pieces: Iterable[Sequence[Cut | None]], null: bool) -> int | None:
-    """How many values can be in these ``pieces`` of a line together; None if any number, or ``null``.
+def most_values(scale: Scale, spans: Iterable[Sequence[Cut | None]], allows_null: bool) -> int | None:
+    """How many values can be in all ``spans`` of a line together; None if there is no limit, or ``allows_null``.
 
     >>> day = scale_of("INTEGER")
     >>> most_values(day, [((3, 0), (3, 1)), ((5, 0), (9, 1))], False), most_values(day, [((3, 0), None)], False)
@@ -178,10 +183,10 @@ def most_values(scale: Scale, pieces: Iterable[Sequence[Cut | None]], null: bool
     >>> most_values(day, [], False), most_values(day, [], True)
     (0, None)
     """
-    if null:
+    if allows_null:
         return None
     total = 0
-    for low, high in pieces:
+    for low, high in spans:
         if low is None or high is None:
             return None
         if (low[0], low[1], high[1]) == (high[0], 0, 1):
@@ -196,39 +201,39 @@ def most_values(scale: Scale, pieces: Iterable[Sequence[Cut | None]], null: bool
 
 
 class Atoms:
-    """A line cut into atoms: what a clause says of a value depends only on the atom that the value is in.
+    """A line cut into atoms: the truth of a clause is the same for all values of an atom.
 
-    Sets of atoms are arrays with a place for each and, last, one for NULL if it occurs; atoms that can hold no value
-    have no place.
+    A set of atoms is a boolean array with an element for each atom that can hold a value and, last, one for NULL if it
+    occurs.
     """
 
     def __init__(self, line: Line, cuts: Iterable[Cut], with_knots: bool, probing: bool = False) -> None:
-        """With its knots, a line is cut at these too; if ``probing``, at the probes, which include them."""
+        """Cut the line at ``cuts``; ``with_knots`` at its knots too, or if ``probing`` at its probes."""
         self.line = line
         self._points = list(line.probes) if with_knots and probing else line.keys
-        places = dict(line.probe_places if probing else line.knot_places) if with_knots else {}
-        places |= {cut: line.place(cut) for cut in cuts if cut not in places}
-        self.cuts = sorted(places)
-        cells = np.array([places[cut][0] for cut in self.cuts], dtype=np.int64)
-        shares = np.array([places[cut][1] for cut in self.cuts])
-        # A segment is what an atom and a cell have in common. A cut ends an atom and the end of a cell ends none, so
-        # that the number of a segment is that of its atom and of its cell together.
-        inside = np.bincount(cells, minlength=line.grid.cells)
-        self._cell = np.repeat(np.arange(line.grid.cells), inside + 1)
+        positions = dict(line.probe_positions if probing else line.knot_positions) if with_knots else {}
+        positions |= {cut: line.position(cut) for cut in cuts if cut not in positions}
+        self.cuts = sorted(positions)
+        cells = np.array([positions[cut][0] for cut in self.cuts], dtype=np.int64)
+        shares = np.array([positions[cut][1] for cut in self.cuts])
+        # A segment is the intersection of an atom and a cell. A cut ends an atom; the end of a cell does not. So the
+        # number of a segment is the number of its atom plus the number of its cell.
+        cuts_in_cell = np.bincount(cells, minlength=line.grid.cells)
+        self._cell = np.repeat(np.arange(line.grid.cells), cuts_in_cell + 1)
         self._atom = np.arange(len(self._cell)) - self._cell
-        last = np.cumsum(inside + 1) - 1
+        last = np.cumsum(cuts_in_cell + 1) - 1
         ends, starts = np.ones(len(self._cell)), np.zeros(len(self._cell))
         is_cut = np.ones(len(self._cell), dtype=bool)
         is_cut[last] = False
         ends[is_cut] = shares
         starts[1:][is_cut[:-1]] = shares
         mass = ends - starts
-        # What can hold a value is never rounded to nothing, nor the rest of its cell to the whole: bounds rely on it.
-        for segment in np.flatnonzero(mass < BARELY).tolist():
-            mass[segment] = BARELY if self.line.holds(*self._ends(segment)) else 0.0
+        # A segment that can hold a value never has mass 0, nor the rest of its cell mass 1: bounds rely on it.
+        for segment in np.flatnonzero(mass < LEAST_SHARE).tolist():
+            mass[segment] = LEAST_SHARE if self.line.holds(*self._ends(segment)) else 0.0
         self._mass = mass
         self._whole = np.bincount(self._cell, self._mass)
-        self._alive = np.bincount(self._atom, self._mass, minlength=len(self.cuts) + 1) > 0
+        self._can_hold_value = np.bincount(self._atom, self._mass, minlength=len(self.cuts) + 1) > 0
 
     def within(self, ranges: Ranges) -> Truth:
         """The atoms in which a comparison is true and those in which it is false."""
@@ -239,19 +244,19 @@ class Atoms:
         return Truth(self._with_null(true, ranges.of_null is True), self._with_null(false, ranges.of_null is False))
 
     def by_knots(self, truth: Truth) -> Truth:
-        """The same for a predicate that is known at the knots, each of which speaks for the values up to the next.
+        """The same for a predicate whose ``truth`` is known at the knots. Each stands for the values up to the next.
 
-        If the line was cut at its probes, it is known at these.
+        If the line was cut at its probes, the truth is that at the probes.
         """
-        owners, known = self._owners, len(self._points)
+        owners, point_count = self._owners, len(self._points)
         return Truth(
-            self._with_null(truth.true[owners], bool(truth.true[known:].any())),
-            self._with_null(truth.false[owners], bool(truth.false[known:].any())),
+            self._with_null(truth.true[owners], bool(truth.true[point_count:].any())),
+            self._with_null(truth.false[owners], bool(truth.false[point_count:].any())),
         )
 
     @cached_property
     def _owners(self) -> IntArray:
-        """The point that speaks for each atom."""
+        """The knot or probe that stands for each atom."""
         return np.array([0, *(max(0, bisect_right(self._points, key) - 1) for key, _ in self.cuts)])
 
     def null(self) -> Truth:
@@ -259,42 +264,42 @@ class Atoms:
         nowhere = np.zeros(len(self.cuts) + 1, dtype=bool)
         return Truth(self._with_null(nowhere, True), self._with_null(~nowhere, False))
 
-    def weights(self, chosen: BoolArray) -> FloatArray:
-        """For every code of the column, NULL included, how much of it the chosen atoms make up."""
-        cells = np.bincount(self._cell, self._mass * self.kept(chosen)[self._atom]) / self._whole
-        return np.append(cells, float(chosen[-1])) if self.line.has_null else cells
+    def weights(self, selected: BoolArray) -> FloatArray:
+        """For every code of the column, NULL included, the share of it in the selected atoms."""
+        cells = np.bincount(self._cell, self._mass * self.with_empty_atoms(selected)[self._atom]) / self._whole
+        return np.append(cells, float(selected[-1])) if self.line.has_null else cells
 
-    def most_rows(self, chosen: BoolArray) -> int | None:
-        """How many rows of a unique column a set of atoms can have; None if any number."""
+    def most_rows(self, selected: BoolArray) -> int | None:
+        """The largest number of rows that the selected atoms of a unique column can have; None if there is no limit."""
         if len(self.cuts) > MOST_CUTS:
             return None
         ends = [None, *self.cuts, None]
-        own = np.flatnonzero(self.kept(chosen)).tolist()
-        null = self.line.has_null and bool(chosen[-1])
-        return most_values(self.line.scale, [ends[atom : atom + 2] for atom in own], null)
+        atoms = np.flatnonzero(self.with_empty_atoms(selected)).tolist()
+        allows_null = self.line.has_null and bool(selected[-1])
+        return most_values(self.line.scale, [ends[atom : atom + 2] for atom in atoms], allows_null)
 
-    def kept(self, chosen: BoolArray) -> BoolArray:
-        """Of all atoms, those that hold no value included, which are chosen."""
-        kept = np.zeros(len(self._alive), dtype=bool)
-        kept[self._alive] = chosen[: np.count_nonzero(self._alive)]
-        return kept
+    def with_empty_atoms(self, selected: BoolArray) -> BoolArray:
+        """The same set with an element for every atom, those that can hold no value included, and none for NULL."""
+        all_atoms = np.zeros(len(self._can_hold_value), dtype=bool)
+        all_atoms[self._can_hold_value] = selected[: np.count_nonzero(self._can_hold_value)]
+        return all_atoms
 
-    def pieces(self, kept: BoolArray, cell: int) -> list[Piece]:
-        """What the atoms that are :meth:`kept` have of a cell."""
+    def pieces(self, selected: BoolArray, cell: int) -> list[Piece]:
+        """The parts of a cell that are in ``selected`` atoms, a set made by :meth:`with_empty_atoms`."""
         first, end = np.searchsorted(self._cell, (cell, cell + 1)).tolist()
-        line, found = self.line, []
+        line, pieces = self.line, []
         for segment in range(first, end):
             atom = int(self._atom[segment])
-            if not kept[atom] or not self._mass[segment] > 0:
+            if not selected[atom] or not self._mass[segment] > 0:
                 continue
             low, high = self._ends(segment)
             if low < high:
                 shares = line.below(low[0])[1], line.below(high[0])[1]
-                told = low[0]
+                probe = low[0]
                 if self._points is not line.keys:
-                    told = line.probes[self._points[bisect_right(self._points, told) - 1]]
-                found.append(Piece(float(self._mass[segment]), low, high, *shares, told))
-        return found
+                    probe = line.probes[self._points[bisect_right(self._points, probe) - 1]]
+                pieces.append(Piece(float(self._mass[segment]), low, high, *shares, probe))
+        return pieces
 
     def _ends(self, segment: int) -> tuple[Cut, Cut]:
         """The cuts that a segment lies between, within its cell."""
@@ -304,21 +309,21 @@ class Atoms:
             low = max(self.cuts[atom - 1], low)
         return low, min(self.cuts[atom], high) if atom < len(self.cuts) else high
 
-    def share(self, chosen: BoolArray) -> float:
-        """The share of the column's distinct values that the chosen atoms make up."""
+    def share(self, selected: BoolArray) -> float:
+        """The share of the column's distinct values in the selected atoms."""
         grid = self.line.grid
-        return float(self.weights(chosen)[: grid.cells] @ np.array(grid.distinct, dtype=np.float64) / grid.values)
+        return float(self.weights(selected)[: grid.cells] @ np.array(grid.distinct, dtype=np.float64) / grid.values)
 
-    def _between(self, piece: Range) -> slice:
-        low, high = piece
+    def _between(self, ends: Range) -> slice:
+        low, high = ends
         first = 0 if low is None else bisect_left(self.cuts, low) + 1
         end = len(self.cuts) + 1 if high is None else bisect_left(self.cuts, high) + 1
         return slice(first, end)
 
-    def _with_null(self, atoms: BoolArray, null: bool) -> BoolArray:
-        alive = atoms[self._alive]
-        return np.append(alive, null) if self.line.has_null else alive
+    def _with_null(self, atoms: BoolArray, null_value: bool) -> BoolArray:
+        atoms_with_values = atoms[self._can_hold_value]
+        return np.append(atoms_with_values, null_value) if self.line.has_null else atoms_with_values
 
 
-def _endless(key: Key) -> bool:
+def _is_infinite(key: Key) -> bool:
     return isinstance(key, float) and math.isinf(key)

@@ -1,4 +1,4 @@
-"""The values that a grid's column can have between its knots: those that look like the table's."""
+"""Likely values of a grid's column between its knots: multiples of the step that the table's values have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from countless.query.grids.scale import Key, scale_of
 def nearest_value(kind: str, granularity: Granularity | None, key: Key, low: Cut, high: Cut) -> Key | None:
     """The value of type ``kind`` nearest to ``key`` that lies between two cuts, if there is one.
 
-    It keeps to the ``granularity`` of the column, unless no such value lies there. A string is itself or none.
+    It is a multiple of the column's ``granularity``, unless there is none between the cuts. For a string it is the key
+    itself, or None.
 
     >>> nearest_value("INTEGER", None, 2.6, (0, 0), (9, 0)), nearest_value("INTEGER", None, 2.6, (2, 1), (3, 0))
     (3, None)
@@ -31,15 +32,17 @@ def nearest_value(kind: str, granularity: Granularity | None, key: Key, low: Cut
         return key if low <= (key, 0) < high else None
     if kind not in FLOATS:
         for steps in (granularity, _steps_of(kind)):
-            found = None if steps is None else steps.nearest(key, low, high)
-            if found is not None:
-                return found.numerator if found.denominator == 1 else found
+            nearest = None if steps is None else steps.nearest(key, low, high)
+            if nearest is not None:
+                return nearest.numerator if nearest.denominator == 1 else nearest
         return None
     if granularity is not None:
-        ends = [(Fraction(_printed(kind, cut[0])), cut[1]) for cut in (low, high)]  # 0.1 is meant, not its double
-        found = granularity.nearest(key, *ends)
-        if found is not None:
-            return _float(kind, float(found))
+        ends = [
+            (Fraction(_printed(kind, cut[0])), cut[1]) for cut in (low, high)
+        ]  # 0.1 itself, not the double nearest to it
+        nearest = granularity.nearest(key, *ends)
+        if nearest is not None:
+            return _float(kind, float(nearest))
     number = min(max(_float(kind, key), _float(kind, low[0])), _float(kind, high[0]))
     if (number, 0) < low:
         number = _next(kind, number, math.inf)
@@ -49,7 +52,7 @@ def nearest_value(kind: str, granularity: Granularity | None, key: Key, low: Cut
 
 
 def _steps_of(kind: str) -> Granularity:
-    """The multiples that every value of a type is."""
+    """The finest step that the values of a type can have."""
     step = scale_of(kind).step
     if step is None:
         step = 1 if kind == "TIMESTAMP_NS" else 1000
@@ -61,7 +64,7 @@ def _float(kind: str, key: Any) -> float:
 
 
 def _next(kind: str, number: float, towards: float) -> float:
-    """The next number of the type."""
+    """The next float of the type in a direction."""
     if kind == "DOUBLE":
         return math.nextafter(number, towards)
     return float(np.nextafter(np.float32(number), np.float32(towards)))

@@ -19,9 +19,9 @@ class Ranges:
     """Where a predicate on one column is true."""
 
     true: tuple[Range, ...]
-    false_elsewhere: bool = True  # not if the predicate is NULL where it is not true
+    false_elsewhere: bool = True  # otherwise the predicate is NULL where it is not true
     of_null: bool | None = None  # the predicate's value for NULL
-    points: tuple[tuple[exp.Expr, Key], ...] = ()  # constants that it looks for, with their keys
+    points: tuple[tuple[exp.Expr, Key], ...] = ()  # constants of = and IN, with their keys
 
     def cuts(self) -> set[Cut]:
         """Every cut that is an end of a range."""

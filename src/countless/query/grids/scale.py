@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, decimal_digits
-from countless.data.columns.types import is_number as is_number
-from countless.query.grids.precision import has_exact_float, is_told_apart
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, decimal_digits, is_number
+from countless.query.grids.precision import compares_exactly, has_exact_float
 
 Key = Any  # a number (int, float or Fraction, which compare with each other exactly) or a string
 
@@ -26,21 +25,21 @@ WHOLE = {"DATE": DAY, "TIMESTAMP_S": 10**9, "TIMESTAMP_MS": 10**6}
 INSTANT = re.compile(r"(\d+)-(\d\d)-(\d\d)( \(BC\))?(?: (\d\d:\d\d:\d\d(?:\.\d+)?))?(?:\+00)?( \(BC\))?")
 PLAIN_INSTANT = re.compile(r"(?!0000)\d{4}-\d\d-\d\d(?: (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)?", re.ASCII)
 CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
-END_OF_TIME = DAY * 10**16  # a multiple of every step, so that it stays itself when it is rounded to one
-PAST_EVERY_DOUBLE = 10**400  # where infinity is, so that NaN, which DuckDB sorts after it, can be at math.inf
+END_OF_TIME = DAY * 10**16  # a multiple of every step, so that rounding to a step does not change it
+PAST_EVERY_DOUBLE = 10**400  # the key of infinity; NaN, which DuckDB sorts after it, has the key math.inf
 CENTURIES = 400, 146_097  # the calendar repeats after this many years, which are this many days
-FINE = 2**50  # parts of a way that are told apart
-FAR = 2**20  # between numbers as far apart as that, a whole one is as good as a fraction
-COMPARED_BYTES = 8  # of two strings, after what they have in common, as much as a float can tell apart
+FINE = 2**50  # resolution of a fraction between two integers
+FAR = 2**20  # between integers this far apart, an interpolated integer is as good as a fraction
+COMPARED_BYTES = 8  # of two strings after their common prefix: more would not change a float
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How the values of one type are keys.
+    """How the values of one type become keys.
 
-    ``read`` takes a value's type and its text, as DuckDB prints both, to its key, or to None if it does not compare
-    with this scale in the plain way. ``between`` tells how far a key is on the way from a lower one to a higher one.
-    Values are multiples of ``step``, if there is one.
+    ``read`` returns the key of a value, from its type and its text as DuckDB prints them, or None if DuckDB does not
+    compare it with this type by exact values. ``between`` is the position of a key between a lower and a higher key,
+    from 0 to 1. If there is a ``step``, values are multiples of it.
     """
 
     read: Callable[[str, str], Key]
@@ -73,7 +72,7 @@ def scale_of(kind: str) -> Scale:
 
 
 def written(kind: str, key: Key) -> str:
-    """The text of the value of type ``kind`` that is nearest to ``key``, as DuckDB prints it: what ``read`` undoes.
+    """The value of type ``kind`` that is nearest to ``key``, as DuckDB prints it: the inverse of ``read``.
 
     >>> written("INTEGER", 2.6), written("DECIMAL(5,2)", 0.126), written("DOUBLE", 0.5), written("VARCHAR", "id")
     ('3', '0.13', '0.5', 'id')
@@ -94,8 +93,8 @@ def written(kind: str, key: Key) -> str:
         return f"{Decimal(key.numerator) / Decimal(key.denominator):.{digits}f}"
     if abs(key) >= END_OF_TIME:
         return "-infinity" if key < 0 else "infinity"
-    days, rest = divmod(int(key), DAY)
-    clock = _clock_text(rest if kind == "TIMESTAMP_NS" else round(rest / 1000) * 1000)
+    days, nanoseconds = divmod(int(key), DAY)
+    clock = _clock_text(nanoseconds if kind == "TIMESTAMP_NS" else round(nanoseconds / 1000) * 1000)
     if kind == "TIME":
         return clock
     return _date_text(days) if kind == "DATE" else f"{_date_text(days)} {clock}"
@@ -108,8 +107,8 @@ def _float_text(key: Key) -> str:
 
 
 def _clock_text(nanoseconds: int) -> str:
-    seconds, part = divmod(min(nanoseconds, DAY - 1), 10**9)
-    fraction = f".{part:09}".rstrip("0") if part else ""
+    seconds, subsecond = divmod(min(nanoseconds, DAY - 1), 10**9)
+    fraction = f".{subsecond:09}".rstrip("0") if subsecond else ""
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
 
 
@@ -131,17 +130,17 @@ def _days(year: int, month: int, day: int) -> int:
     return datetime.date(year - cycles * CENTURIES[0], month, day).toordinal() + cycles * CENTURIES[1]
 
 
-def interpolate(low: Key, high: Key, way: float) -> Key:
-    """The number so far on the way from one key to another; two floats give a float.
+def interpolate(low: Key, high: Key, fraction: float) -> Key:
+    """The number at a ``fraction`` of the distance from one key to another; two floats give a float.
 
     >>> interpolate(10, 20, 0.25), interpolate(0.5, 1.5, 0.25)
     (Fraction(25, 2), 0.75)
     """
     if isinstance(low, float) and isinstance(high, float):
-        return low + way * (high - low)
+        return low + fraction * (high - low)
     if isinstance(low, int) and isinstance(high, int) and high - low > FAR:
-        return low + (high - low) * int(way * FINE) // FINE  # whole numbers are much faster than fractions
-    return low + Fraction(way) * (high - low)
+        return low + (high - low) * int(fraction * FINE) // FINE  # integers are much faster than fractions
+    return low + Fraction(fraction) * (high - low)
 
 
 def month_of(key: Key) -> int:
@@ -169,12 +168,12 @@ def _exact(kind: str, text: str) -> Key | None:
 
 
 def _whole(column: str, kind: str, text: str) -> Key | None:
-    return _exact(kind, text) if is_told_apart(column, kind, text) else None
+    return _exact(kind, text) if compares_exactly(column, kind, text) else None
 
 
 def _decimal(column: str, step: Fraction, kind: str, text: str) -> Key | None:
     """DuckDB compares a DECIMAL with a FLOAT or a DOUBLE as such: 0.1 is equal to the DOUBLE that is nearest to it."""
-    if not is_told_apart(column, kind, text):
+    if not compares_exactly(column, kind, text):
         return None
     key = _exact(kind, text)
     if kind not in FLOATS or not math.isfinite(number := float(text)):
@@ -186,7 +185,7 @@ def _decimal(column: str, step: Fraction, kind: str, text: str) -> Key | None:
 
 
 def _double(kind: str, text: str) -> Key | None:
-    """DuckDB compares a DOUBLE with any other number as doubles; a FLOAT is printed with fewer digits than it has."""
+    """DuckDB compares a DOUBLE with any other number as doubles; it prints a FLOAT with fewer digits than it has."""
     if kind == "FLOAT":
         return _ordered(float(np.float32(text)))
     return _ordered(float(text)) if is_number(kind) and has_exact_float(kind, text) else None
@@ -236,10 +235,10 @@ def _numbers_between(key: Key, low: Key, high: Key) -> float:
 
 
 def _strings_between(key: str, low: str, high: str) -> float:
-    """As fractions to base 256, after what ``low`` and ``high`` have in common."""
+    """The position of a string between two others: bytes after their common prefix are read as digits of base 256."""
     texts = [text.encode("utf-8", "surrogatepass") for text in (key, low, high)]
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(texts[1], texts[2], strict=False)))
-    place, start, end = (
+    position, start, end = (
         int.from_bytes(text[common : common + COMPARED_BYTES].ljust(COMPARED_BYTES, b"\0"), "big") for text in texts
     )
-    return (place - start) / (end - start) if end > start else 0.0
+    return (position - start) / (end - start) if end > start else 0.0

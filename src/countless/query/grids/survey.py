@@ -1,7 +1,8 @@
-"""A survey of a clause: its conditions on columns that have a grid.
+"""The conditions of a clause on columns that have a grid, as sets of atoms.
 
-Such a column's values are not all known, so a set of them cannot be a set of codes. All comparisons of a clause with
-one column are surveyed first; their constants cut its line into atoms, and sets of atoms are joined like sets of codes.
+The model does not know all values of such a column, so a set of its values cannot be a set of codes. All comparisons of
+a clause with the column are collected first. Their constants cut its line into atoms, and sets of atoms are joined like
+sets of codes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from countless.query.domains.comparisons import constant_of, is_null_test
 from countless.query.domains.domain_evaluation import DomainTables
 from countless.query.domains.domain_search import read_literal
 from countless.query.domains.truth import Truth
-from countless.query.grids.cuts import NULL, prefix_range, ranges_of
+from countless.query.grids.comparison_ranges import NULL, prefix_range, ranges_of
 from countless.query.grids.line import Atoms, Line, Piece
 from countless.query.grids.plain import GridSearch
 from countless.query.grids.ranges import Ranges
@@ -27,43 +28,43 @@ from countless.query.parsing.sql import written
 
 
 class Lines:
-    """What DuckDB and the lines of a schema's grids tell of comparisons."""
+    """The lines of a schema's grids, and the ranges of comparisons on them."""
 
-    def __init__(self, schema: Schema, dictionary: DomainTables, grids: GridSearch) -> None:
+    def __init__(self, schema: Schema, domain_tables: DomainTables, grids: GridSearch) -> None:
         self.schema = schema
-        self._dictionary = dictionary
+        self._domain_tables = domain_tables
         self.line = grids.line
 
     def ranges(self, index: int, predicate: exp.Expr) -> Ranges | None:
-        """Where ``predicate`` holds on a grid's column, if it compares the column with constants."""
+        """The ranges of a grid's column in which ``predicate`` holds, if it compares the column with constants."""
         line = self.line(index)
         assert line is not None
 
-        def read(constants: Sequence[exp.Expr]) -> list[Key | None]:
+        def keys_of(constants: Sequence[exp.Expr]) -> list[Key | None]:
             return self._keys(index, line, constants)
 
-        found = ranges_of(predicate, line.scale, read)
-        if found is None and self.schema.coded[index].type == TEXT:
-            found = prefix_range(predicate, line.scale, read)
-        return found
+        ranges = ranges_of(predicate, line.scale, keys_of)
+        if ranges is None and self.schema.coded[index].type == TEXT:
+            ranges = prefix_range(predicate, line.scale, keys_of)
+        return ranges
 
     def _keys(self, index: int, line: Line, constants: Sequence[exp.Expr]) -> list[Key | None]:
-        """Plain literals are read here, other constants by DuckDB."""
+        """The keys of constants: plain literals are read here, other constants are evaluated by DuckDB."""
         kind = self.schema.coded[index].type
-        plain = [constant_of(constant) for constant in constants]
-        texts = [None if constant is None else read_literal(kind, constant) for constant in plain]
-        others = [constant for constant, text in zip(constants, texts, strict=True) if text is None]
-        folded = iter((self._dictionary.constants(kind, others) if others else []) or [("", "")] * len(others))
+        literals = [constant_of(constant) for constant in constants]
+        texts = [None if constant is None else read_literal(kind, constant) for constant in literals]
+        unread = [constant for constant, text in zip(constants, texts, strict=True) if text is None]
+        evaluated = iter((self._domain_tables.constants(kind, unread) if unread else []) or [("", "")] * len(unread))
         keys: list[Key | None] = []
         for text in texts:
-            type_, value = next(folded) if text is None else (kind, text)
+            type_, value = next(evaluated) if text is None else (kind, text)
             keys.append(NULL if value is None else line.scale.read(type_, value))
         return keys
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What a predicate says of the atoms of a column, and how that is known."""
+class GridTruth:
+    """The truth of a predicate on the atoms of a column, and how it was found."""
 
     truth: Truth
     how: str
@@ -73,72 +74,72 @@ class Judgement:
 
 @dataclass(frozen=True, eq=False)
 class CellParts:
-    """What a condition allows of the cells of a grid: the atoms that are kept."""
+    """The parts of a grid's cells that a condition allows: the selected atoms."""
 
     atoms: Atoms
-    kept: BoolArray
+    selected: BoolArray
 
     def pieces(self, cell: int) -> list[Piece]:
-        """The parts of a cell in which it may be true."""
-        return self.atoms.pieces(self.kept, cell)
+        """The parts of a cell in which the condition may be true."""
+        return self.atoms.pieces(self.selected, cell)
 
 
 class Survey:
-    """The atoms of one clause's columns with grids."""
+    """The atoms of those columns of a clause that have grids."""
 
     def __init__(self, lines: Lines, leaves: Iterable[tuple[int, exp.Expr]], probing: bool = False) -> None:
-        """If ``probing``, predicates are evaluated at the probes, which are more than the knots."""
+        """If ``probing``, predicates are evaluated at the probes: the knots and more values between them."""
         self._lines = lines
         self._probing = probing
         self._ranges: dict[int, Ranges | None] = {}  # by the id of the predicate
-        surveyed: dict[int, list[Ranges | None]] = {}
+        ranges_by_column: dict[int, list[Ranges | None]] = {}
         for index, predicate in leaves:
-            found = surveyed.setdefault(index, [])
+            column_ranges = ranges_by_column.setdefault(index, [])
             if not is_null_test(predicate):
-                found.append(lines.ranges(index, predicate))
-                self._ranges[id(predicate)] = found[-1]
+                column_ranges.append(lines.ranges(index, predicate))
+                self._ranges[id(predicate)] = column_ranges[-1]
         self._atoms: dict[int, Atoms] = {}
-        for index, found in surveyed.items():
+        for index, column_ranges in ranges_by_column.items():
             line = lines.line(index)
             assert line is not None
-            cuts = {cut for ranges in found if ranges is not None for cut in ranges.cuts()}
-            alone = None in found and not cuts and not probing
-            self._atoms[index] = line.knot_atoms if alone else Atoms(line, cuts, None in found, probing)
+            cuts = {cut for ranges in column_ranges if ranges is not None for cut in ranges.cuts()}
+            only_knots = None in column_ranges and not cuts and not probing
+            self._atoms[index] = line.knot_atoms if only_knots else Atoms(line, cuts, None in column_ranges, probing)
 
-    def judge(self, index: int, predicate: exp.Expr, at_knots: Truth | None) -> Judgement:
-        """The predicate on the atoms; ``at_knots`` is its truth at the knots, needed if it :meth:`is_of_knots`."""
+    def evaluate(self, index: int, predicate: exp.Expr, at_knots: Truth | None) -> GridTruth:
+        """The predicate on the atoms; ``at_knots`` is its truth at the knots, required if it :meth:`needs_knots`."""
         atoms, ranges = self._atoms[index], self._ranges.get(id(predicate))
         if is_null_test(predicate):
-            return Judgement(atoms.null(), "search", False, ())
+            return GridTruth(atoms.null(), "search", False, ())
         if ranges is None:
             assert at_knots is not None
-            return Judgement(atoms.by_knots(at_knots), "knots", False, ())
+            return GridTruth(atoms.by_knots(at_knots), "knots", False, ())
         unseen = tuple(written(constant) for constant, key in ranges.points if not atoms.line.may_hold(key))
-        return Judgement(atoms.within(ranges), "interpolation", bool(ranges.points), unseen)
+        return GridTruth(atoms.within(ranges), "interpolation", bool(ranges.points), unseen)
 
-    def is_of_knots(self, predicate: exp.Expr) -> bool:
-        """Whether the predicate can only be told at the knots."""
+    def needs_knots(self, predicate: exp.Expr) -> bool:
+        """Whether the predicate can only be evaluated at the knots."""
         return not is_null_test(predicate) and self._ranges[id(predicate)] is None
 
     def probes(self, index: int) -> Collection[str] | None:
-        """The values at which a predicate of knots is to be told instead of them, if so."""
+        """The values at which to evaluate a predicate instead of at the knots, if ``probing``."""
         line = self._lines.line(index)
         return line.probe_texts if line is not None and self._probing else None
 
-    def parts(self, index: int, chosen: BoolArray) -> CellParts:
-        """What a set of atoms has of each cell."""
+    def parts(self, index: int, selected: BoolArray) -> CellParts:
+        """The part of each cell that is in a set of atoms."""
         atoms = self._atoms[index]
-        return CellParts(atoms, atoms.kept(chosen))
+        return CellParts(atoms, atoms.with_empty_atoms(selected))
 
-    def share(self, index: int, chosen: BoolArray) -> float:
-        """The share of the column's values that a set of atoms makes up."""
-        return self._atoms[index].share(chosen)
+    def share(self, index: int, selected: BoolArray) -> float:
+        """The share of the column's values in a set of atoms."""
+        return self._atoms[index].share(selected)
 
-    def most_rows(self, index: int, chosen: BoolArray) -> int | None:
-        """How many rows a set of atoms can have, if the column is unique; None if any number."""
+    def most_rows(self, index: int, selected: BoolArray) -> int | None:
+        """The largest number of rows of a set of atoms, if the column is unique; None if there is no limit."""
         atoms = self._atoms[index]
-        return atoms.most_rows(chosen) if atoms.line.grid.unique else None
+        return atoms.most_rows(selected) if atoms.line.grid.unique else None
 
-    def weights(self, index: int, chosen: BoolArray) -> FloatArray:
-        """The weight of every code of the column in a set of atoms."""
-        return self._atoms[index].weights(chosen)
+    def weights(self, index: int, selected: BoolArray) -> FloatArray:
+        """The share of every code of the column in a set of atoms."""
+        return self._atoms[index].weights(selected)

@@ -21,7 +21,7 @@ class Conjunct:
 
 
 def parts(clause: str, schema: Schema | None = None) -> tuple[Conjunct, ...]:
-    """The filters of ``clause``, in turn; TRUE is none. Names lose their table, but not a struct of the ``schema``.
+    """The filters of ``clause``, without TRUE. Names lose their table, but keep a struct of the ``schema``.
 
     >>> for part in parts("a = 'x AND y' AND (t.b BETWEEN 1 AND 2 AND (c OR NOT d)) AND TRUE"):
     ...     print(part.sql, part.columns)
@@ -33,27 +33,27 @@ def parts(clause: str, schema: Schema | None = None) -> tuple[Conjunct, ...]:
     for column in condition.find_all(exp.Column):
         for qualifier in ("table", "db", "catalog"):
             column.set(qualifier, None)
-    found = []
+    conjunct_list = []
     for node in conjuncts(condition):
         if isinstance(node, exp.Boolean) and node.this:
             continue
         columns = tuple(dict.fromkeys(column.name for column in node.find_all(exp.Column)))
         sql = written(node)
-        found.append(Conjunct(f"({sql})" if isinstance(node, exp.Or) else sql, columns))
-    return tuple(found)
+        conjunct_list.append(Conjunct(f"({sql})" if isinstance(node, exp.Or) else sql, columns))
+    return tuple(conjunct_list)
 
 
-def together(found: Iterable[Conjunct]) -> str:
-    """The clause that asks for all of them.
+def together(conjunct_list: Iterable[Conjunct]) -> str:
+    """The clause that joins all of them by AND.
 
     >>> together(parts("a = 1 AND b")), together(())
     ('a = 1 AND b', 'TRUE')
     """
-    return " AND ".join(part.sql for part in found) or "TRUE"
+    return " AND ".join(conjunct.sql for conjunct in conjunct_list) or "TRUE"
 
 
 def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What a condition asks all of."""
+    """The operands of a condition's outermost ANDs."""
     if isinstance(node, exp.Paren):
         yield from conjuncts(node.this)
     elif isinstance(node, exp.And):
@@ -64,7 +64,7 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def leaves_of(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The comparisons below the connectives, as the compiler finds them."""
+    """The comparisons below the connectives, as the compiler descends to them."""
     if isinstance(node, exp.Paren | exp.Not) or (isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)):
         yield from leaves_of(node.this)
     elif isinstance(node, exp.And | exp.Or):

@@ -1,4 +1,4 @@
-"""The words that the parser reads as more than a name, listed here so that it need not be loaded to know them."""
+"""The parser's keywords, listed here so that simple filters are read without loading the parser."""
 
 from __future__ import annotations
 

@@ -8,19 +8,19 @@ from sqlglot import exp
 
 from countless.data.columns.schema import Schema
 from countless.errors import ColumnLeftOutError, UnknownColumnError
-from countless.query.parsing.fields import fields_of, structs_with
 from countless.query.parsing.parse import span_of
+from countless.query.parsing.struct_fields import fields_of, structs_with
 
 MOST_LISTED = 20
-HIDDEN = "hidden"  # marks, among what is known of a node, a hidden column of the model, by its index
+HIDDEN = "hidden"  # in a node's meta: the index of the hidden column of the model that it is
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like, exp.ILike)
-CLOSE = 0.66  # how much two names have in common, of 1, if one may be meant by the other
+CLOSE = 0.66  # least similarity, of 1, of a name that is suggested for an unknown one
 
 
 def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
     """The index of ``column`` among the table's columns.
 
-    ``clause`` is the text that it stands in, if there is one, for the error that points at the spot.
+    ``clause`` is the text that it stands in, if there is one: an error points into it.
     """
     if (hidden := column.meta.get(HIDDEN)) is not None:
         return int(hidden)
@@ -49,7 +49,7 @@ def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
 
 
 def _is_compared(schema: Schema, column: exp.Column) -> bool:
-    """Whether ``column`` stands where a value is expected, as in ``city = Paris``: a column of the table is before it.
+    """Whether ``column`` stands in place of a value, as in ``city = Paris``: it is compared with a column of the table.
 
     >>> from countless.query.parsing.parse import parse
     >>> schema = Schema(2, (), ())
@@ -64,7 +64,7 @@ def _is_compared(schema: Schema, column: exp.Column) -> bool:
 
 
 def index_of_name(schema: Schema, name: str) -> int:
-    """The place of the column called ``name``."""
+    """The index of the column called ``name``."""
     return resolve(schema, exp.column(name, quoted=True), None)
 
 

@@ -9,16 +9,16 @@ from sqlglot import exp
 
 from countless.data.columns.schema import Schema
 from countless.errors import QuerySyntaxError, UnsupportedQueryError
-from countless.query.parsing.fields import merge_struct_fields
 from countless.query.parsing.sql import read_condition, read_statement, tokens_of, written
+from countless.query.parsing.struct_fields import merge_struct_fields
 from countless.query.sandbox.functions import check_functions
 
-MOST_UNDERLINED = 100  # literals of a long list: each is looked for in the text
+MOST_UNDERLINED = 100  # literals of a list that are searched in the text
 STATEMENT = re.compile(r"\s*(select|from|with)\b", re.IGNORECASE)
 WHERE = re.compile(r"\s*where\b", re.IGNORECASE)
 
-# What the answer would have to take into account and does not. ORDER BY, LIMIT and the columns selected are harmless:
-# the question is how many rows the WHERE keeps.
+# Parts of a SELECT that would change the answer. ORDER BY, LIMIT and the selected columns would not: the question is
+# how many rows the WHERE keeps.
 UNSUPPORTED_PARTS = {
     "joins": "a join: Countless models one table",
     "group": "GROUP BY: Countless counts the rows that the WHERE keeps",
@@ -30,7 +30,7 @@ UNSUPPORTED_PARTS = {
     "pivots": "a pivot: Countless counts rows of the table as it is",
 }
 NO_VALUE = "a parameter has no value: write the literal instead, or call prepare(...) and then its result with values"
-BOUND = "bound"  # marks, among what is known of a node, the value of a parameter
+BOUND = "bound"  # in a node's meta: it is the value of a parameter
 RANDOM = "a random function has no fixed set of rows"
 UNSUPPORTED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery cannot be answered from a model of one table: put its result into the clause"),
@@ -38,7 +38,7 @@ UNSUPPORTED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.AggFunc, "an aggregate has no value for a single row: only filters on rows can be counted"),
     (exp.Placeholder, NO_VALUE),
     (exp.Parameter, NO_VALUE),
-    (exp.PositionalColumn, "a column is not known by its place: name the column to filter on"),
+    (exp.PositionalColumn, "a column cannot be named by its position: name the column to filter on"),
     (exp.Columns, "COLUMNS is not a column: name the column to filter on"),
     (exp.Star, "* is not a column: name the column to filter on"),
     (exp.Rand, RANDOM),
@@ -73,7 +73,7 @@ def parse(clause: str, schema: Schema | None = None, *, parameters: bool = False
     else:
         keyword = WHERE.match(clause)
         skipped = keyword.end() if keyword else 0
-        # Blanks keep every character of the condition where it was, so that spans fit the text as written.
+        # Blanks keep every character of the condition at its position, so that spans fit the original text.
         condition = read_condition(" " * skipped + clause[skipped:], clause)
     if schema is not None and "." in clause:
         condition = merge_struct_fields(condition, schema)
@@ -84,26 +84,26 @@ def parse(clause: str, schema: Schema | None = None, *, parameters: bool = False
 
 
 def span_of(node: exp.Expr, clause: str | None) -> tuple[int, int] | None:
-    """Where ``node`` stands in the clause, from its first name to its last name or literal.
+    """The span of ``node`` in the clause, from its first name to its last name or literal.
 
-    sqlglot keeps the places of names only: a node without any is where its parent is, and None if that is unknown too.
+    sqlglot keeps the positions of names only. A node without a name has the span of its parent, or None.
     """
     if clause is None:
         return None
     metas = [
-        item.meta
-        for item in node.walk()
-        if (isinstance(item, exp.Identifier | exp.Func) or BOUND in item.meta) and "start" in item.meta
+        child.meta
+        for child in node.walk()
+        if (isinstance(child, exp.Identifier | exp.Func) or BOUND in child.meta) and "start" in child.meta
     ]
     if not metas:
         return span_of(node.parent, clause) if node.parent is not None else None
     start, end = min(meta["start"] for meta in metas), max(meta["end"] for meta in metas) + 1
-    literals = (item for item in node.find_all(exp.Literal) if BOUND not in item.meta)
-    for item in islice(literals, MOST_UNDERLINED):
-        text = written(item)
-        found = clause.find(text, start)
-        if found >= 0:
-            end = max(end, found + len(text))
+    literals = (child for child in node.find_all(exp.Literal) if BOUND not in child.meta)
+    for child in islice(literals, MOST_UNDERLINED):
+        text = written(child)
+        position = clause.find(text, start)
+        if position >= 0:
+            end = max(end, position + len(text))
     return start, end
 
 
@@ -124,16 +124,18 @@ def _where_of(statement: exp.Expr, clause: str) -> exp.Expr:
 
 
 def _refuse_torn_shifts(condition: exp.Expr, clause: str) -> None:
-    """sqlglot takes ``a > > 3`` for a shift, which DuckDB does not."""
+    """Refuse ``a > > 3``, which sqlglot parses as a shift and DuckDB does not."""
     if condition.find(exp.BitwiseLeftShift, exp.BitwiseRightShift) is None:
         return
-    for one, two in pairwise(tokens_of(clause)):
-        if one.text == two.text and one.text in ("<", ">") and two.start > one.end + 1:
-            raise QuerySyntaxError(f"syntax error: did not expect {two.text!r} here", clause, (two.start, two.end + 1))
+    for token, following in pairwise(tokens_of(clause)):
+        if token.text == following.text and token.text in ("<", ">") and following.start > token.end + 1:
+            raise QuerySyntaxError(
+                f"syntax error: did not expect {following.text!r} here", clause, (following.start, following.end + 1)
+            )
 
 
 def refuse_unsupported(condition: exp.Expr, clause: str, parameters: bool) -> None:
-    """Refuse what has no value for a single row of one table."""
+    """Refuse expressions that have no value for a single row of one table."""
     for node in condition.walk():
         if parameters and isinstance(node, exp.Placeholder):
             continue

@@ -1,6 +1,6 @@
 """SQL text to expressions and back: the only module of this package that calls sqlglot's parser and writer.
 
-sqlglot has errors of its own, and not only of its own classes: here every one of them becomes an error of ours.
+sqlglot raises errors of its own and of other classes. Here all of them become errors of :mod:`countless.errors`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sqlglot.errors import ParseError, TokenError
 
 from countless.errors import QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
 
-DIALECT = DuckDB  # the class, not its name: sqlglot would load that at the first question
+DIALECT = DuckDB  # the class, not its name, which sqlglot would load at the first question
 NESTED = "the clause is nested too deeply: use IN for long lists of values"
 
 
 def read_statement(sql: str) -> exp.Expr:
-    """The one statement that ``sql`` is."""
+    """Parse ``sql``, which must be one statement."""
     with _reading(sql):
         statements = sqlglot.parse(sql, dialect=DIALECT)
     if len(statements) != 1 or statements[0] is None:
@@ -31,7 +31,7 @@ def read_statement(sql: str) -> exp.Expr:
 
 
 def read_condition(text: str, clause: str) -> exp.Expr:
-    """The condition that ``text`` is; errors point into ``clause``, where every character has the same place."""
+    """Parse ``text`` as a condition; errors point into ``clause``, where every character has the same position."""
     with _reading(clause):
         condition = sqlglot.parse_one(text, dialect=DIALECT, into=exp.Condition)
     _enclose_compared_nots(condition)
@@ -48,7 +48,7 @@ def _enclose_compared_nots(node: exp.Expr) -> None:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The words and signs of ``text``."""
+    """The tokens of ``text``."""
     with _reading(text):
         return sqlglot.tokenize(text, dialect=DIALECT)
 
@@ -59,7 +59,7 @@ def written(node: exp.Expr) -> str:
         return node.sql(dialect=DIALECT, comments=False)
     except RecursionError:
         raise QueryTooLargeError(NESTED) from None
-    except Exception as error:  # a writer of many dialects fails in many ways
+    except Exception as error:  # sqlglot's writer raises errors of many kinds
         raise UnsupportedQueryError(
             f"a function in the clause cannot be passed on to DuckDB ({_first_line(error)}): write it in another way"
         ) from None

@@ -1,8 +1,8 @@
-"""Calendar functions in a clause: ``hour(ts) = 3`` becomes a filter on a hidden column of the model.
+"""Rewrites calendar functions: ``hour(ts) = 3`` becomes a filter on a hidden column of the model.
 
-A timestamp that is stored as a grid has too many values to look at each. Its hour, weekday, month and year are hidden
-columns (:mod:`countless.data.columns.calendar`). A comparison of the day, the month or another unit of time that a
-timestamp lies in becomes a range of the timestamp (:mod:`.truncation`).
+A timestamp that is stored as a grid has too many values to evaluate a function on each. Its hour, weekday, month and
+year are hidden columns (:mod:`countless.data.columns.calendar`). A comparison of a truncated timestamp, such as its day
+or month, becomes a range of the timestamp (:mod:`.truncation`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from countless.query.parsing.names import HIDDEN
 from countless.query.parsing.sql import read_condition, written
 from countless.query.rewrites.truncation import UNITS, Truncated
 
-# How DuckDB spells each part, and what it is made of: SQL in which "part" is the hidden column.
+# For each of DuckDB's functions, the hidden column and SQL in which "part" stands for it.
 SPELLINGS: dict[str, tuple[str, str]] = {
     "hour": (HOUR, "part"),
     "dow": (WEEKDAY, "part"),
@@ -44,21 +44,21 @@ NAMES = {
 
 
 def with_calendar(condition: exp.Expr, schema: Schema) -> exp.Expr:
-    """``condition`` with hidden columns in place of calendar functions, where the schema has such; else as it is.
+    """``condition`` with hidden columns in place of calendar functions; the same object if none is replaced.
 
-    If a column has a code for each value, these tell more than several of its parts: then nothing is replaced.
+    If a column has a code for each value, its codes say more than several of its parts do. Then nothing is replaced.
     """
     owners = {part.of for part in schema.calendar}
     if not any(True for _ in _calls(condition, schema, owners)):
         return condition
-    usable = {of for of in owners if schema.coded[of].grid is not None or _asks_one_part(condition, schema, of)}
-    found = condition.copy()
-    for leaf in list(leaves_of(found)):
-        made = _rewritten(leaf, schema, usable)
-        if leaf is found:
-            return made
-        leaf.replace(made)
-    return found
+    usable = {of for of in owners if schema.coded[of].grid is not None or _uses_one_part(condition, schema, of)}
+    rewritten = condition.copy()
+    for leaf in list(leaves_of(rewritten)):
+        replacement = _rewritten(leaf, schema, usable)
+        if leaf is rewritten:
+            return replacement
+        leaf.replace(replacement)
+    return rewritten
 
 
 def without_hidden(condition: exp.Expr, schema: Schema) -> exp.Expr:
@@ -77,17 +77,17 @@ def without_hidden(condition: exp.Expr, schema: Schema) -> exp.Expr:
 
 
 def hidden_part(node: exp.Expr, schema: Schema) -> int | None:
-    """The index of the hidden column that ``node`` asks for, such as ``hour(ts)``, if it is nothing more."""
+    """The index of the hidden column that ``node`` is, such as ``hour(ts)``; None if it is anything else."""
     columns = list(node.find_all(exp.Column)) if schema.calendar and isinstance(node, exp.Func) else ()
     of = schema.find(columns[0].name) if len(columns) == 1 else None
-    spelled = None if of is None else _spellings().get(_shape(node))
-    if of is None or spelled is None or not isinstance(spelled[1], exp.Column):
+    spelling = None if of is None else _spellings().get(_shape(node))
+    if of is None or spelling is None or not isinstance(spelling[1], exp.Column):
         return None
-    return schema.calendar_of(of).get(spelled[0])
+    return schema.calendar_of(of).get(spelling[0])
 
 
 def _calls(condition: exp.Expr, schema: Schema, owners: set[int]) -> Iterator[tuple[exp.Expr, int]]:
-    """The functions and casts of a column that has calendar parts, and the column."""
+    """The functions and casts of columns that have calendar parts, each with the index of its column."""
     for column in condition.find_all(exp.Column):
         call = column.parent
         if isinstance(call, exp.Func) and not isinstance(call, exp.Connector) and HIDDEN not in column.meta:
@@ -96,84 +96,85 @@ def _calls(condition: exp.Expr, schema: Schema, owners: set[int]) -> Iterator[tu
                 yield call, index
 
 
-def _asks_one_part(condition: exp.Expr, schema: Schema, of: int) -> bool:
-    """Whether a condition names a column only to ask for one of its parts."""
-    named = [column for column in condition.find_all(exp.Column) if schema.find(column.name) == of]
-    asked = [_spellings().get(_shape(call)) for call, _ in _calls(condition, schema, {of})]
-    return len(asked) == len(named) and None not in asked and len({spelled[0] for spelled in asked if spelled}) == 1
+def _uses_one_part(condition: exp.Expr, schema: Schema, of: int) -> bool:
+    """Whether a condition uses a single calendar part of a column, and nothing else of the column."""
+    mentions = [column for column in condition.find_all(exp.Column) if schema.find(column.name) == of]
+    parts = [_spellings().get(_shape(call)) for call, _ in _calls(condition, schema, {of})]
+    return len(parts) == len(mentions) and None not in parts and len({part[0] for part in parts if part}) == 1
 
 
 def _rewritten(leaf: exp.Expr, schema: Schema, usable: set[int]) -> exp.Expr:
-    """A comparison without calendar functions of ``usable`` columns, if each part of it is about one column then."""
+    """``leaf`` with hidden columns for calendar functions of ``usable`` columns, if each leaf is then on one column."""
     if not any(True for _ in _calls(leaf, schema, usable)):
         return leaf
-    found = leaf.copy()
-    for call, of in list(_calls(found, schema, usable)):
-        node, made = _replacement(call, of, schema)
-        if node is found:
-            found = made
-        elif made is not node:
-            node.replace(made)
-    asked = (
-        {column.meta.get(HIDDEN, column.name) for column in part.find_all(exp.Column)} for part in leaves_of(found)
+    rewritten = leaf.copy()
+    for call, of in list(_calls(rewritten, schema, usable)):
+        node, replacement = _replacement(call, of, schema)
+        if node is rewritten:
+            rewritten = replacement
+        elif replacement is not node:
+            node.replace(replacement)
+    columns_of_leaves = (
+        {column.meta.get(HIDDEN, column.name) for column in child.find_all(exp.Column)}
+        for child in leaves_of(rewritten)
     )
-    return found if all(len(columns) <= 1 for columns in asked) else leaf
+    return rewritten if all(len(columns) <= 1 for columns in columns_of_leaves) else leaf
 
 
 def _replacement(call: exp.Expr, of: int, schema: Schema) -> tuple[exp.Expr, exp.Expr]:
-    """A call, or the comparison that it stands in, and what to put in its place."""
-    (column, *others), parts = list(call.find_all(exp.Column)), schema.calendar_of(of)
+    """The node to replace, a call or the comparison around it, and its replacement."""
+    (column, *other_columns), parts = list(call.find_all(exp.Column)), schema.calendar_of(of)
     shape = _shape(call)
-    if not others and (spelled := _spellings().get(shape)) is not None and spelled[0] in parts:
-        return call, _filled(spelled[1], column, parts[spelled[0]], schema)
-    if not others and (unit := _truncations().get(shape)) is not None:
+    if not other_columns and (spelling := _spellings().get(shape)) is not None and spelling[0] in parts:
+        return call, _filled(spelling[1], column, parts[spelling[0]], schema)
+    if not other_columns and (unit := _truncations().get(shape)) is not None:
         months = {part: _hidden(index, column, schema) for part, index in parts.items() if part in (MONTH, YEAR)}
         return Truncated(unit, column, schema.coded[of].type, months).comparison(call)
     return call, call
 
 
 def _filled(template: exp.Expr, column: exp.Column, index: int, schema: Schema) -> exp.Expr:
-    """A template in which the hidden column at ``index`` is the part; errors point at ``column``."""
+    """A template with the hidden column at ``index`` as its part; errors point at ``column``."""
 
     def fill(node: exp.Expr) -> exp.Expr:
         return _hidden(index, column, schema) if isinstance(node, exp.Column) else node
 
-    return template.transform(fill)  # which copies it
+    return template.transform(fill)  # a copy
 
 
 def _hidden(index: int, column: exp.Column, schema: Schema) -> exp.Column:
-    found = exp.column(schema.coded_column(index).name)
-    found.meta[HIDDEN] = index
-    found.this.meta.update(column.this.meta)
-    return found
+    hidden = exp.column(schema.coded_column(index).name)
+    hidden.meta[HIDDEN] = index
+    hidden.this.meta.update(column.this.meta)
+    return hidden
 
 
 def _shape(node: exp.Expr) -> str:
-    """What a call is but for its column: the same for all ways to write it."""
-    named = node.transform(lambda item: exp.column("x") if isinstance(item, exp.Column) else item)
-    return written(named).lower()
+    """The SQL of a call without its column's name: the same however the call is written."""
+    unnamed = node.transform(lambda child: exp.column("x") if isinstance(child, exp.Column) else child)
+    return written(unnamed).lower()
 
 
 @cache
 def _spellings() -> dict[str, tuple[str, exp.Expr]]:
-    """Every call that asks for a part: the part, and what is made of it."""
-    found: dict[str, tuple[str, exp.Expr]] = {}
+    """Every call that computes a calendar part: the part, and the expression that replaces the call."""
+    spellings: dict[str, tuple[str, exp.Expr]] = {}
     for name, (part, sql) in SPELLINGS.items():
         calls = [f"extract({name} FROM x)", f"extract('{name}' FROM x)", f"date_part('{name}', x)"]
         calls += [f"datepart('{name}', x)", *([f"{name}(x)"] if name != "dow" else [])]
         for call in calls:
-            found[_read(call)] = part, read_condition(f"({sql})" if sql != "part" else sql, sql)
+            spellings[_read(call)] = part, read_condition(f"({sql})" if sql != "part" else sql, sql)
     for name, (part, names, first) in NAMES.items():
         cases = " ".join(f"WHEN {first + index} THEN '{text}'" for index, text in enumerate(names))
-        found[_read(f"{name}(x)")] = part, read_condition(f"CASE part {cases} END", name)
-    return found
+        spellings[_read(f"{name}(x)")] = part, read_condition(f"CASE part {cases} END", name)
+    return spellings
 
 
 @cache
 def _truncations() -> dict[str, str]:
-    """Every call that cuts a timestamp to a unit."""
-    found = {_read(f"date_trunc('{unit}', x)"): unit for unit in UNITS}
-    return found | {_read("CAST(x AS DATE)"): "day", _read("date(x)"): "day"}
+    """Every call that truncates a timestamp to a unit."""
+    truncations = {_read(f"date_trunc('{unit}', x)"): unit for unit in UNITS}
+    return truncations | {_read("CAST(x AS DATE)"): "day", _read("date(x)"): "day"}
 
 
 def _read(call: str) -> str:

@@ -1,4 +1,4 @@
-"""Reading of ``lower(city) AS city_lower``: a derived column, under the rules for what a clause may compute."""
+"""Parses and computes derived columns, such as ``lower(city) AS city_lower``."""
 
 from __future__ import annotations
 
@@ -21,97 +21,103 @@ from countless.query.sandbox.process import borrowed
 EXAMPLE = "write an expression and its name, such as lower(city) AS city_lower"
 TOO_MUCH = "takes too much time or memory: fit the model with a simpler expression"
 TRIED_ROWS = 1_000
-PLACE = "__place"
+ROW = "__place"
 CLOCK = frozenset(["now", "today", "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"])
 
 
 def read_derived(texts: Iterable[str]) -> tuple[Derived, ...]:
-    """The derived columns that ``texts`` say; an :class:`OptionError` about the first that says none.
+    """Parse ``texts`` as derived columns; raises an :class:`OptionError` about the first that is none.
 
     >>> read_derived(["lower(address.city) AS low"])
     (Derived(name='low', sql='LOWER("address.city")', columns=('address.city',)),)
     """
-    found = []
+    derived = []
     for text in texts:
         try:
             first = _read(text)
-            found.append(_read(f'{first.sql} AS "derived"', first.name))  # what is stored is read again with the model
+            # Parse the written form once more, as it will be when the model file is read.
+            derived.append(_read(f'{first.sql} AS "derived"', first.name))
         except QueryError as error:
             raise OptionError(f"{{derive}} {' '.join(text.split())}: {error.message}") from None
-    return tuple(found)
+    return tuple(derived)
 
 
 def check_stored(schema: Schema) -> None:
-    """Refuse a model file whose derived columns are none that a fit would take: their SQL is run on tables."""
-    for item in schema.derived:
+    """Refuse a model file with a derived column that a fit would refuse: its SQL would run on tables."""
+    for column in schema.derived:
         try:
-            known = _read(f'{item.sql} AS "derived"', item.name) == item
+            is_valid = _read(f'{column.sql} AS "derived"', column.name) == column
         except QueryError:
-            known = False
-        if not known or schema.find(item.name) is None:
-            raise ModelFileError(f'the schema is damaged (the derived column "{item.name}"): fit the model again')
+            is_valid = False
+        if not is_valid or schema.find(column.name) is None:
+            raise ModelFileError(f'the schema is damaged (the derived column "{column.name}"): fit the model again')
 
 
 def derive(source: Source, derived: Sequence[Derived]) -> Source:
     """The table with its ``derived`` columns.
 
-    Each is first computed of some rows in the sandbox: SQL of a model file is not trusted to be modest.
+    Each is first computed on some rows in the sandbox, because SQL from a model file may take too much time or memory.
     """
     types = dict(source.columns()) if derived else {}
-    for item in computable(derived, types):
-        inputs = {name: types[name] for name in types if name.casefold() in {own.casefold() for own in item.columns}}
+    for column in computable(derived, types):
+        input_names = {name.casefold() for name in column.columns}
+        inputs = {name: kind for name, kind in types.items() if name.casefold() in input_names}
         texts = ", ".join(f"CAST({quote_identifier(name)} AS VARCHAR)" for name in inputs)
-        some = source.rows(f"SELECT {texts} FROM {source.table} USING SAMPLE {TRIED_ROWS} ROWS (reservoir, 0)")
-        columns = [list(own) for own in zip(*some, strict=True)] or [[] for _ in inputs]
+        sample = source.rows(f"SELECT {texts} FROM {source.table} USING SAMPLE {TRIED_ROWS} ROWS (reservoir, 0)")
+        values = [list(column_values) for column_values in zip(*sample, strict=True)] or [[] for _ in inputs]
         try:
-            _computed(item.sql, None, [(*own, texts) for own, texts in zip(inputs.items(), columns, strict=True)])
+            _computed(column.sql, None, [(*item, texts) for item, texts in zip(inputs.items(), values, strict=True)])
         except QueryTooLargeError:
-            raise QueryTooLargeError(f'the derived column "{item.name}" {TOO_MUCH}') from None
+            raise QueryTooLargeError(f'the derived column "{column.name}" {TOO_MUCH}') from None
         except (QueryError, duckdb.Error):
-            continue  # the table says what is wrong
+            continue  # the error is raised when the table is read
     return source.with_derived(derived)
 
 
 def recompute(schema: Schema, columns: list[list[str | None]]) -> None:
-    """Compute the derived columns of some rows from the others. ``columns`` are values as DuckDB prints them.
+    """Compute the derived columns of rows from their other columns. ``columns`` are values as DuckDB prints them.
 
-    What cannot be computed, as a cast of a value that the model made up, stays as it was.
+    A column that cannot be computed, such as a cast of a value that the model made up, stays as it is.
     """
-    for index, item in schema.following.items():
-        places = [place for place in map(schema.find, item.columns) if place is not None]
-        inputs = [(schema.names[place], schema.columns[place].type, columns[place]) for place in places]
+    for index, derived_column in schema.following.items():
+        inputs = [
+            (schema.names[input_index], schema.columns[input_index].type, columns[input_index])
+            for input_index in map(schema.find, derived_column.columns)
+            if input_index is not None
+        ]
         with suppress(QueryError, duckdb.Error):
-            columns[index] = _computed(item.sql, schema.columns[index].type, inputs)
+            columns[index] = _computed(derived_column.sql, schema.columns[index].type, inputs)
 
 
 def _computed(sql: str, kind: str | None, inputs: Sequence[tuple[str, str, list[str | None]]]) -> list[str | None]:
-    """The value of an expression in each row, printed as a ``kind``; without one, it is only computed.
+    """The value of an expression in each row, printed as type ``kind``; without ``kind`` it is only computed.
 
     ``inputs`` have the name and the type of each column, and its values as DuckDB prints them.
     """
-    texts = ", ".join(f"unnest($t{place}::VARCHAR[]) AS t{place}" for place in range(len(inputs)))
+    texts = ", ".join(f"unnest($t{index}::VARCHAR[]) AS t{index}" for index in range(len(inputs)))
     values = ", ".join(
-        f"CAST(t{place} AS {own}) AS {quote_identifier(name)}" for place, (name, own, _) in enumerate(inputs)
+        f"CAST(t{index} AS {column_type}) AS {quote_identifier(name)}"
+        for index, (name, column_type, _) in enumerate(inputs)
     )
     value = f"({sql})" if kind is None else f"CAST(({sql}) AS {kind})"
-    listed = f"SELECT unnest(range($rows::BIGINT)) AS {PLACE}, {texts}"
+    unnested = f"SELECT unnest(range($rows::BIGINT)) AS {ROW}, {texts}"
     statement = (
-        f"SELECT CAST({value} AS VARCHAR) FROM (SELECT {PLACE}, {values} FROM ({listed})) ORDER BY {PLACE}"
+        f"SELECT CAST({value} AS VARCHAR) FROM (SELECT {ROW}, {values} FROM ({unnested})) ORDER BY {ROW}"
         if kind is not None
-        else f"SELECT bit_xor(hash({value})) FROM (SELECT {values} FROM ({listed}))"
+        else f"SELECT bit_xor(hash({value})) FROM (SELECT {values} FROM ({unnested}))"
     )
-    parameters = {f"t{place}": own for place, (_, _, own) in enumerate(inputs)}
+    parameters = {f"t{index}": column_values for index, (_, _, column_values) in enumerate(inputs)}
     with borrowed() as sandbox:
-        found = sandbox.ask(statement, sql, {"rows": len(inputs[0][2]), **parameters})
-    return [row[0] for row in found]
+        result_rows = sandbox.run_user_sql(statement, sql, {"rows": len(inputs[0][2]), **parameters})
+    return [row[0] for row in result_rows]
 
 
 def _read(text: str, name: str | None = None) -> Derived:
-    """One expression and its name, which is ``name`` if that is given."""
+    """Parse an expression with its alias, or with ``name`` instead of it."""
     statement = read_statement(f"SELECT {text}")
     selected: Sequence[exp.Expr] = statement.expressions if isinstance(statement, exp.Select) else ()
-    others = [key for key, value in statement.args.items() if value and key != "expressions"]
-    if len(selected) != 1 or others:
+    other_clauses = [key for key, value in statement.args.items() if value and key != "expressions"]
+    if len(selected) != 1 or other_clauses:
         raise UnsupportedQueryError(f"this is not a single expression: {EXAMPLE}")
     alias = selected[0]
     if not isinstance(alias, exp.Alias) or not alias.alias:

@@ -1,4 +1,4 @@
-"""Expressions in a clause that a derived column of the model holds: ``lower(city) = 'oslo'`` asks ``city_lower``."""
+"""Rewrites expressions that the model has as derived columns: ``lower(city) = 'oslo'`` is about ``city_lower``."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from countless.query.parsing.sql import read_condition, written
 def with_derived(condition: exp.Expr, schema: Schema, clause: str) -> exp.Expr:
     """``condition`` with derived columns in place of their expressions; the same object if none is replaced.
 
-    If all that is asked of a column with a code for each value can be said of these values, that tells more than
-    several columns: of such a column one expression is replaced, and only if nothing else is asked of it.
+    If a column has a code for each value, its codes say more than several derived columns do. So one expression of such
+    a column is replaced, and only if the condition uses the column for nothing else.
     """
-    known = _expressions(schema.derived)
-    if not any(type(node) in known for node in condition.walk()):
+    columns_by_type = _expressions(schema.derived)
+    if not any(type(node) in columns_by_type for node in condition.walk()):
         return condition
-    found, used = _replaced(condition, schema, clause, ())
-    asked = {schema.find(column.name) for column in found.find_all(exp.Column)}
-    bases = {item: schema.base_of(item) for item in used}
-    times = Counter(bases.values())
-    kept = [item for item, base in bases.items() if base is not None and (base in asked or times[base] > 1)]
-    if kept:
-        found, used = _replaced(condition, schema, clause, kept)
-    return found if used else condition
+    rewritten, used_columns = _replaced(condition, schema, clause, ())
+    mentioned = {schema.find(column.name) for column in rewritten.find_all(exp.Column)}
+    bases = {column: schema.base_of(column) for column in used_columns}
+    uses = Counter(bases.values())
+    excluded = [column for column, base in bases.items() if base is not None and (base in mentioned or uses[base] > 1)]
+    if excluded:
+        rewritten, used_columns = _replaced(condition, schema, clause, excluded)
+    return rewritten if used_columns else condition
 
 
 def without_derived(condition: exp.Expr, schema: Schema) -> exp.Expr:
@@ -38,46 +38,46 @@ def without_derived(condition: exp.Expr, schema: Schema) -> exp.Expr:
 
     def replaced(node: exp.Expr) -> exp.Expr:
         index = schema.find(node.name) if isinstance(node, exp.Column) else None
-        item = None if index is None else schema.following.get(index)
-        return node if item is None else exp.paren(read_condition(item.sql, item.sql))
+        derived_column = None if index is None else schema.following.get(index)
+        return node if derived_column is None else exp.paren(read_condition(derived_column.sql, derived_column.sql))
 
     return condition.transform(replaced) if schema.following else condition
 
 
 def _replaced(
-    condition: exp.Expr, schema: Schema, clause: str, kept: Collection[Derived]
+    condition: exp.Expr, schema: Schema, clause: str, excluded: Collection[Derived]
 ) -> tuple[exp.Expr, set[Derived]]:
-    """``condition`` with derived columns in place of their expressions, but those ``kept``; and which are used."""
-    known, used = _expressions(schema.derived), set()
+    """``condition`` with derived columns in place of their expressions, without those ``excluded``; and those used."""
+    columns_by_type, used_columns = _expressions(schema.derived), set()
 
     def replaced(node: exp.Expr) -> exp.Expr:
-        item = known[type(node)].get(_spelled(node)) if type(node) in known else None
-        if item is None or item in kept:
+        derived_column = columns_by_type[type(node)].get(_spelled(node)) if type(node) in columns_by_type else None
+        if derived_column is None or derived_column in excluded:
             return node
-        used.add(item)
-        column = exp.column(item.name, quoted=True)
+        used_columns.add(derived_column)
+        column = exp.column(derived_column.name, quoted=True)
         if (span := span_of(node, clause)) is not None:
             column.this.meta.update(start=span[0], end=span[1] - 1)
         return column
 
-    return condition.transform(replaced), used
+    return condition.transform(replaced), used_columns
 
 
 @lru_cache(maxsize=64)
 def _expressions(derived: tuple[Derived, ...]) -> dict[type[exp.Expr], dict[str, Derived]]:
-    """Each derived column by its expression, and these by their kind. A copy of a column is none."""
-    found: dict[type[exp.Expr], dict[str, Derived]] = {}
-    for item in derived:
-        node = read_condition(item.sql, item.sql)
+    """The derived columns by the type and the SQL of their expressions, without those that only copy a column."""
+    columns_by_type: dict[type[exp.Expr], dict[str, Derived]] = {}
+    for column in derived:
+        node = read_condition(column.sql, column.sql)
         if not isinstance(node, exp.Column):
-            found.setdefault(type(node), {}).setdefault(_spelled(node), item)
-    return found
+            columns_by_type.setdefault(type(node), {}).setdefault(_spelled(node), column)
+    return columns_by_type
 
 
 def _spelled(node: exp.Expr) -> str:
-    """The same text for all ways to write an expression that differ in blanks, quotes of names, or case of names."""
+    """The SQL of an expression: the same whatever its blanks, quotes of names and case of names are."""
 
-    def plain(item: exp.Expr) -> exp.Expr:
-        return exp.column(item.name.casefold(), quoted=True) if isinstance(item, exp.Column) else item
+    def plain(child: exp.Expr) -> exp.Expr:
+        return exp.column(child.name.casefold(), quoted=True) if isinstance(child, exp.Column) else child
 
     return written(node.transform(plain))

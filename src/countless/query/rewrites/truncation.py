@@ -1,4 +1,4 @@
-"""Comparisons of a truncated timestamp: ``date_trunc('month', ts) < '2024-03-01'`` is a range of the timestamp."""
+"""Rewrites comparisons of truncated timestamps: ``date_trunc('month', ts) < '2024-03-01'`` is a range of ``ts``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from countless.query.domains.comparisons import FLIPPED
 
-LATEST = datetime.datetime.max.year  # in Python: no unit ends after it
+LATEST = datetime.datetime.max.year  # Python has no moment after this year, where its last units would end
 DATES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
 
 
@@ -25,7 +25,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Truncated:
-    """A ``column`` of type ``kind``, cut to a ``unit``; ``months`` has its hidden columns of month and year, if any."""
+    """A ``column`` of type ``kind``, truncated to a ``unit``; ``months`` has its hidden month and year columns."""
 
     unit: str
     column: exp.Column
@@ -33,9 +33,9 @@ class Truncated:
     months: Mapping[str, exp.Column]
 
     def comparison(self, call: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-        """The comparison that ``call`` stands in, and the same without it; else ``call`` twice.
+        """The comparison around ``call`` and its replacement; ``call`` twice if there is none.
 
-        It must be with literals at which a unit begins.
+        The comparison must be with literals at which a unit begins.
         """
         node = call.parent
         if isinstance(node, exp.Between) and node.this is call and not node.args.get("symmetric"):
@@ -43,10 +43,10 @@ class Truncated:
             if low is not None and high is not None:
                 return node, _all([self._bound(exp.GTE, low), self._bound(exp.LTE, high)])
         elif isinstance(node, exp.In) and node.this is call and not node.args.get("query"):
-            spans = [self._span(item) for item in node.expressions]
+            spans = [self._span(literal) for literal in node.expressions]
             if spans and None not in spans:
                 equal = [self._equal(span) for span in spans if span is not None]
-                return node, exp.paren(reduce(lambda one, two: exp.Or(this=one, expression=two), equal))
+                return node, exp.paren(reduce(lambda left, right: exp.Or(this=left, expression=right), equal))
         elif node is not None and type(node) in FLIPPED:
             flipped = node.expression is call
             span = self._span(node.this if flipped else node.expression)
@@ -61,7 +61,7 @@ class Truncated:
         return self._bound(operator, span)
 
     def _span(self, literal: exp.Expr) -> Span | None:
-        """The unit that begins at ``literal``, if it is a time at which one begins."""
+        """The unit that begins at ``literal``; None if none does."""
         if isinstance(literal, exp.Cast) and literal.is_type(*DATES):
             literal = literal.this
         if not (isinstance(literal, exp.Literal) and literal.is_string):
@@ -74,14 +74,14 @@ class Truncated:
         return None if end is None else Span(moment, end)
 
     def _bound(self, operator: type[exp.Expr], span: Span) -> exp.Expr:
-        """The moments whose unit compares so with ``span``: all that lie on one side of one of its ends."""
+        """The moments whose unit compares with ``span`` by ``operator``: those on one side of one of its ends."""
         moment = span.end if operator in (exp.GT, exp.LTE) else span.start
         side = exp.GTE if operator in (exp.GT, exp.GTE) else exp.LT
         text = str(moment.date() if self.kind == "DATE" else moment)
         return side(this=self.column.copy(), expression=exp.Literal.string(text))
 
     def _equal(self, span: Span) -> exp.Expr:
-        """The moments of a unit: those of a month by the hidden columns, whose counts are known."""
+        """The moments of a unit: for a month a filter on the hidden columns, because their counts are known."""
         if self.unit == "month" and len(self.months) == 2:
             return _all(
                 [
@@ -93,11 +93,11 @@ class Truncated:
 
 
 def _all(nodes: list[exp.Expr]) -> exp.Expr:
-    return exp.paren(reduce(lambda one, two: exp.And(this=one, expression=two), nodes))
+    return exp.paren(reduce(lambda left, right: exp.And(this=left, expression=right), nodes))
 
 
 def _next_month(moment: datetime.datetime, months: int) -> datetime.datetime | None:
-    """The start of the unit of this many months after the one that begins at ``moment``, if one does."""
+    """The end of the unit of so many months that begins at ``moment``; None if none does."""
     if (moment.month - 1) % months or moment != datetime.datetime(moment.year, moment.month, 1):
         return None
     years, month = divmod(moment.month - 1 + months, 12)
@@ -109,7 +109,7 @@ def _next(moment: datetime.datetime, length: datetime.timedelta) -> datetime.dat
     return None if within % length else moment + length
 
 
-# To which a timestamp can be cut, and the start of the next one after one that begins at a moment.
+# The units that a timestamp can be truncated to. Each function has the end of the unit that begins at a moment.
 UNITS: dict[str, Callable[[datetime.datetime], datetime.datetime | None]] = {
     "hour": lambda moment: _next(moment, datetime.timedelta(hours=1)),
     "day": lambda moment: _next(moment, datetime.timedelta(days=1)),

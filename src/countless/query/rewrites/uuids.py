@@ -1,4 +1,4 @@
-"""UUID columns: a model stores them as strings, so the constants that they are compared with are written alike."""
+"""Rewrites constants that UUID columns are compared with: a model stores UUIDs as strings in DuckDB's form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPARISONS = (
 
 
 def with_canonical_uuids(condition: exp.Expr, schema: Schema) -> exp.Expr:
-    """``condition`` with each UUID that a UUID column is compared with as DuckDB prints it.
+    """``condition`` in which UUIDs that a UUID column is compared with have the form that DuckDB prints.
 
     Other strings stay as they are, and are compared as strings: a range of prefixes, such as ``u < 'a'``.
     """
@@ -46,7 +46,7 @@ def _constant(node: exp.Expr) -> str | None:
 
 
 def _canonical(text: str) -> str | None:
-    """A UUID as DuckDB prints it; None if it is none.
+    """A UUID in the form that DuckDB prints; None if ``text`` is no UUID.
 
     >>> _canonical("{ABCDEF0000000000000000000000000F}"), _canonical("x")
     ('abcdef00-0000-0000-0000-00000000000f', None)

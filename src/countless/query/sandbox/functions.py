@@ -1,8 +1,8 @@
 """The SQL functions that a clause may call.
 
-DuckDB evaluates what a clause has beside plain comparisons, and some functions make much out of little:
-``repeat('x', 3000000000)`` is a text of three gigabytes. There is a list of those that do not. What nests them cleverly
-meets the limits of the ``sandbox``.
+DuckDB evaluates all expressions except plain comparisons, and some functions make a large result from a small argument:
+``repeat('x', 3000000000)`` is a text of three gigabytes. So only listed functions may be called. The limits of the
+``sandbox`` stop expressions that nest them.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ OPERATOR = re.compile(r"[-+*/%<>=!~^|&@#,.:;?()]+")  # anything else before a pa
 LISTS = (TokenType.L_BRACKET, TokenType.L_BRACE)
 SUBSCRIPTED = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN)  # before [2:5], which is a part of a string
 NO_LISTS = "lists are not computed: write IN (...), without NULLs"
-LISTED = "only functions of a list are computed, see docs/serve.md"
+NOT_ALLOWED = "is not among the functions that may be called, see docs/serve.md"
 
 
-def refused(sql: str) -> QueryError | None:
-    """Why ``sql`` is not asked at all, if so. What is no SQL is left to those who read it.
+def disallowed_call(sql: str) -> QueryError | None:
+    """The error of a call in ``sql`` that is not allowed, if there is one. Text that is not SQL gets no error here.
 
-    >>> refused("lower(city) = 'oslo' AND age IN (3, 4)") is None
+    >>> disallowed_call("lower(city) = 'oslo' AND age IN (3, 4)") is None
     True
-    >>> print(refused("age > len(repeat('x', 1000))"))
-    only functions of a list are computed, see docs/serve.md, and repeat() is none of them
+    >>> print(disallowed_call("age > len(repeat('x', 1000))"))
+    repeat() is not among the functions that may be called, see docs/serve.md
       age > len(repeat('x', 1000))
                 ^^^^^^
     """
@@ -72,13 +72,13 @@ def refused(sql: str) -> QueryError | None:
             return _refusal(NO_LISTS, sql, token)
     for token, following in pairwise(tokens):
         if following.token_type == TokenType.L_PAREN and not _is_allowed(token):
-            return _refusal(f"{LISTED}, and {token.text.lower()}() is none of them", sql, token)
+            return _refusal(f"{token.text.lower()}() {NOT_ALLOWED}", sql, token)
     return None
 
 
 def check_functions(sql: str) -> None:
-    """Raise what :func:`refused` returns."""
-    error = refused(sql)
+    """Raise what :func:`disallowed_call` returns."""
+    error = disallowed_call(sql)
     if error is not None:
         raise error
 

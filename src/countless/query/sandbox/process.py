@@ -1,7 +1,7 @@
 """The sandbox's parent side: starts DuckDB processes for users' SQL and limits their memory and time.
 
-Everything that a user's text makes DuckDB compute goes through here. A :class:`Sandbox` is one such process; it is
-borrowed for some statements, keeps its tables for the next borrower, and is replaced when it was ended.
+All of a user's SQL is run here. A :class:`Sandbox` is one such process. It is borrowed for some statements, keeps its
+tables for the next borrower, and is replaced after it has ended.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ import duckdb
 from countless.cancellation import check_cancelled
 from countless.errors import QueryTooLargeError
 from countless.query.answer_clock import one_time_work
-from countless.query.sandbox import job
+from countless.query.sandbox import child_process
 from countless.query.sandbox.functions import check_functions
 
 SECONDS = 10.0  # for one statement
 MOST_BYTES = 2 * 1024**3
-MOST_TABLES = 100  # that a process keeps
+MOST_TABLES = 100  # cached by a process
 POLL = 0.05  # seconds between two checks for cancellation
 TOO_MUCH = f"this takes DuckDB more than {SECONDS:g} s, or more memory than it may use: ask for something simpler"
-TOO_DEEP = "an expression has too many terms: compute constants before, and write their value"
+TOO_DEEP = "an expression has too many terms: compute constants beforehand, and write their values"
 DECODERS: dict[str, Callable[[Any], Any]] = {
     "$date": datetime.date.fromisoformat,
     "$datetime": datetime.datetime.fromisoformat,
@@ -51,8 +51,8 @@ DECODERS: dict[str, Callable[[Any], Any]] = {
 _numbers = itertools.count()
 
 
-def owner() -> int:
-    """A number for each owner of tables in sandboxes; the names of its tables contain it."""
+def new_owner() -> int:
+    """The number of a new owner of tables in sandboxes; the names of its tables contain it."""
     return next(_numbers)
 
 
@@ -61,16 +61,16 @@ class Sandbox:
 
     def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES) -> None:
         self._seconds = seconds
-        self._tables: OrderedDict[str, int] = OrderedDict()  # by name, with their owners; the one last used comes last
+        self._tables: OrderedDict[str, int] = OrderedDict()  # name -> owner, least recently used first
         with one_time_work():
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(Path(job.__file__))],
+                [sys.executable, "-I", "-S", str(Path(child_process.__file__))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
                 encoding="ascii",
-                start_new_session=True,  # Ctrl-C is for this process alone
+                start_new_session=True,  # Ctrl-C does not reach the child
             )
             self._end = weakref.finalize(self, _end, self._process, os.getpid())
             self._send({"path": sys.path, "bytes": most_bytes})
@@ -78,26 +78,26 @@ class Sandbox:
 
     @property
     def usable(self) -> bool:
-        """Whether it can be asked again."""
+        """Whether it can run another statement."""
         return self._end.alive and self._process.poll() is None
 
     def close(self) -> None:
         """End the process."""
         self._end()
 
-    def ask(self, sql: str, written: str | None = None, parameters: Any = None) -> list[Sequence[Any]]:
-        """The rows of a statement that a user wrote, or in which ``written`` is what a user wrote."""
-        check_functions(sql if written is None else written)
+    def run_user_sql(self, sql: str, user_sql: str | None = None, parameters: Any = None) -> list[Sequence[Any]]:
+        """The rows of a statement that a user wrote, or of which the user wrote the part ``user_sql``."""
+        check_functions(sql if user_sql is None else user_sql)
         return self.run(sql, parameters)
 
     def run(self, sql: str, parameters: Any = None) -> list[Sequence[Any]]:
-        """The rows of a statement. DuckDB's errors are raised as they are, apart from those about its limits."""
+        """The rows of a statement. DuckDB's errors are raised unchanged, except those about limits."""
         return self.run_in_turn([(sql, parameters)])[0]
 
     def run_in_turn(self, statements: Sequence[tuple[str, Any]]) -> list[list[Sequence[Any]]]:
-        """The rows of several statements with their parameters, by one message: up to the first error, which is raised.
+        """The rows of several statements with their parameters, sent together. The first error is raised.
 
-        A message and its reply take longer than most statements.
+        Sending a message takes longer than most statements do.
         """
         try:
             self._send({"statements": statements, "seconds": self._seconds})
@@ -121,18 +121,18 @@ class Sandbox:
         error: Exception = (kind if is_error else duckdb.InvalidInputException)(message)
         return error
 
-    def has(self, name: str, whose: int) -> bool:
-        """Whether the table ``name`` is there, and its owner's; it is then the one last used."""
-        if self._tables.get(name) != whose:
+    def has(self, name: str, owner: int) -> bool:
+        """Whether there is a table ``name`` of this ``owner``; marks it as used."""
+        if self._tables.get(name) != owner:
             return False
         self._tables.move_to_end(name)
         return True
 
-    def table(self, name: str, whose: int, create: str, parameters: Any = None) -> None:
-        """Make the table ``name`` by the statement ``create``, and forget the ones that were not used for longest."""
+    def table(self, name: str, owner: int, create: str, parameters: Any = None) -> None:
+        """Create the table ``name`` by the statement ``create``; drop the least recently used ones of too many."""
         self._tables.pop(name, None)
         self.run(create, parameters)
-        self._tables[name] = whose
+        self._tables[name] = owner
         while len(self._tables) > MOST_TABLES:
             self.run(f"DROP TABLE IF EXISTS {self._tables.popitem(last=False)[0]}")
 
@@ -154,7 +154,7 @@ class Sandbox:
 
 
 class _Pool:
-    """The idle processes, and room for as many borrowers as there are processors."""
+    """The idle processes. There can be as many borrowers as processors."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -179,7 +179,7 @@ class _Pool:
     def _take(self) -> Sandbox:
         with suppress(IndexError):
             while not (sandbox := self._idle.pop()).usable:
-                sandbox.close()  # something else has ended it
+                sandbox.close()  # its process has ended
             return sandbox
         return Sandbox()
 
@@ -191,7 +191,7 @@ def borrowed() -> AbstractContextManager[Sandbox]:
     """A sandbox for some statements, as a context. No other thread uses it at the same time.
 
     >>> with borrowed() as sandbox:
-    ...     sandbox.ask("SELECT upper('a') || 1")
+    ...     sandbox.run_user_sql("SELECT upper('a') || 1")
     [['A1']]
     """
     global _pool
@@ -206,12 +206,12 @@ def _too_much() -> QueryTooLargeError:
     return error
 
 
-def _decoded(found: dict[str, Any]) -> Any:
-    if len(found) == 1:
-        ((name, value),) = found.items()
+def _decoded(fields: dict[str, Any]) -> Any:
+    if len(fields) == 1:
+        ((name, value),) = fields.items()
         if name in DECODERS:
             return DECODERS[name](value)
-    return found
+    return fields
 
 
 def _end(process: subprocess.Popen[str], pid: int) -> None:

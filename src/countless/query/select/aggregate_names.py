@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Every aggregate that a model answers, by its names in DuckDB, and what it is called among ours.
+# Every aggregate that a model answers: its names in DuckDB, and its name here.
 AGGREGATES = {
     "count": "count",
     "count_star": "count",
@@ -21,6 +21,6 @@ AGGREGATES = {
     "quantile_disc": "quantile_disc",
     "approx_quantile": "approx_quantile",
 }
-QUANTILES = frozenset({"median", "quantile_cont", "quantile_disc", "approx_quantile"})  # they take times too
+QUANTILES = frozenset({"median", "quantile_cont", "quantile_disc", "approx_quantile"})  # these accept times, too
 KNOWN = "count, sum, avg, stddev, variance, median and quantile_cont"  # as errors list them
-UNANSWERED = "count_if countif min max mode percentile_cont percentile_disc"  # refused later, with what to ask instead
+UNANSWERED = "count_if countif min max mode percentile_cont percentile_disc"  # refused later, with a hint

@@ -8,9 +8,9 @@ from sqlglot import exp
 
 
 def expanded_size(items: Iterable[exp.Expr]) -> int:
-    """How many nodes ``items`` have when each name stands for all that it was given to, as DuckDB reads them.
+    """The number of nodes of ``items`` after every alias is replaced by its expressions, as DuckDB does.
 
-    A name may be used in the items after its own; with every use the size can double.
+    An alias may be used in later items; every use can double the size.
 
     >>> from sqlglot import parse_one
     >>> items = parse_one("SELECT 1 AS a, a + a AS b, b + b AS c, c + c").expressions

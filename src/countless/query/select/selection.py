@@ -1,4 +1,4 @@
-"""What a SELECT with aggregates asks: its groups, its aggregates, and the statement over the table of groups."""
+"""An analysed SELECT with aggregates: its groups, its aggregates, and the statement over the table of groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNT, SUM, AVERAGE = "count", "sum", "avg"
 
 @dataclass(frozen=True)
 class RowExpression:
-    """An expression of one row, which evidence rows are asked for: as SQL, and the places of the columns in it."""
+    """An expression that is evaluated on evidence rows: its SQL, and the indexes of its columns."""
 
     sql: str
     columns: tuple[int, ...]
@@ -24,14 +24,14 @@ class RowExpression:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A function of the rows of a group: ``kind`` is DuckDB's name of it, ``share`` a quantile's, as it was written."""
+    """A function of the rows of a group: ``kind`` is its name in DuckDB, ``share`` a quantile's share as written."""
 
     kind: str
     column: int | RowExpression | None = None  # None is count(*)
     share: str = ""
 
     def sql(self, schema: Schema) -> str:
-        """The aggregate as DuckDB takes it.
+        """The aggregate as SQL.
 
         >>> from countless.data.columns.schema import Column
         >>> schema = Schema(9, (Column("n", "INTEGER", ("1",), False),))
@@ -48,13 +48,13 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Selection:
-    """A statement that was understood.
+    """An analysed statement.
 
-    ``groups`` are the places of the grouped columns in the schema; if one is an expression, all are. ``where`` is the
-    condition, if there is one, with blanks in place of what stands before it. ``outer`` is SQL over the table of
-    groups, whose columns have the names that :func:`group_name` and :func:`aggregate_name` give. ``plain`` has for each
-    column of the result the aggregate that it is, if it is nothing more. ``selected`` and ``source`` are what stands
-    before and after FROM in a statement that is like this one as far as DuckDB's names of columns are concerned.
+    ``groups`` are the indexes of the grouped columns in the schema; if one is an expression, all are. ``where`` is the
+    condition, if there is one, with blanks in place of the text before it. ``outer`` is SQL over the table of groups,
+    whose columns have the names of :func:`group_name` and :func:`aggregate_name`. ``plain`` has, for each column of the
+    result, the index of the aggregate that it is; None if it is anything else. ``selected`` and ``source`` are the text
+    before and after FROM of a statement whose columns DuckDB names as those of this one.
     """
 
     sql: str
@@ -66,16 +66,16 @@ class Selection:
     selected: str
     source: str
 
-    def named(self, more: Iterable[str]) -> str:
-        """The statement whose result has DuckDB's names for the columns, and ``more`` after them."""
-        return f"SELECT {', '.join((self.selected, *more))}\nFROM {self.source}"
+    def named(self, extra_columns: Iterable[str]) -> str:
+        """A statement whose columns DuckDB names as those of this one, with ``extra_columns`` after them."""
+        return f"SELECT {', '.join((self.selected, *extra_columns))}\nFROM {self.source}"
 
 
-def group_name(place: int) -> str:
-    """How the column of a group is called in the table of groups."""
-    return f"__g{place}"
+def group_name(index: int) -> str:
+    """The name of a group's column in the table of groups."""
+    return f"__g{index}"
 
 
-def aggregate_name(place: int, bound: str = "") -> str:
-    """How an aggregate is called in the table of groups, or one end ("low", "high") of its error bar."""
-    return f"__a{place}{bound}"
+def aggregate_name(index: int, bound: str = "") -> str:
+    """The name of an aggregate's column in the table of groups, or of one end ("low", "high") of its error bar."""
+    return f"__a{index}{bound}"

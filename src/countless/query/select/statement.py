@@ -1,8 +1,8 @@
-"""The analysis of a SELECT with aggregates: what the model computes, and what is derived from its answers.
+"""Analysis of a SELECT with aggregates: which part the model answers, and which part DuckDB computes.
 
-The model is asked for the rows of each group and for how a column's values are spread within them. What stands around
-the aggregates (arithmetic, HAVING, ORDER BY, LIMIT) is left to DuckDB: it runs the *outer* statement, the same SELECT
-in which every aggregate is a column of a small table that has a row for each group.
+The model estimates the rows of each group and the distributions of values within groups. All else (arithmetic, HAVING,
+ORDER BY, LIMIT) is computed by DuckDB. It runs the *outer* statement: the same SELECT, in which every aggregate is a
+column of a small table with one row per group.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from contextlib import contextmanager
 from sqlglot import exp
 
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.types import TIMES, quote_identifier
+from countless.data.columns.types import TIMES, is_number, quote_identifier
 from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
-from countless.query.grids.scale import is_number
-from countless.query.parsing.fields import merge_struct_fields
 from countless.query.parsing.names import resolve
 from countless.query.parsing.parse import span_of
 from countless.query.parsing.sql import read_condition, read_statement, written
+from countless.query.parsing.struct_fields import merge_struct_fields
 from countless.query.rewrites.calendar import hidden_part
 from countless.query.sandbox.functions import check_functions
 from countless.query.select.aggregate_names import AGGREGATES, KNOWN, QUANTILES
 from countless.query.select.aliases import expanded_size
-from countless.query.select.pieces import Pieces
 from countless.query.select.selection import (
     COUNT,
     GROUPED,
@@ -35,9 +33,10 @@ from countless.query.select.selection import (
     aggregate_name,
     group_name,
 )
+from countless.query.select.statement_text import StatementText
 
 MOST_GROUPS = 3  # columns
-MOST_NODES = 10_000  # of a statement in which every name is written out
+MOST_NODES = 10_000  # of a statement in which aliases are replaced by their expressions
 MEDIAN = "0.5"
 
 PARTS = frozenset({"expressions", "from_", "where", "group", "having", "order", "limit", "offset"})
@@ -59,26 +58,26 @@ REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Parameter, "a parameter has no value: write the literal instead"),
     (exp.Star, "* is not an aggregate: select count(*), aggregates of columns, and columns of GROUP BY"),
     (exp.Columns, "COLUMNS is not an aggregate: name the columns one by one"),
-    (exp.PositionalColumn, "a column is not known by its place: name it, or write ORDER BY 1"),
+    (exp.PositionalColumn, "a column cannot be named by its position: name it, or write ORDER BY 1"),
 )
 
 
 def read_select(sql: str, schema: Schema, evidence: bool = False) -> Selection:
-    """Take the statement ``sql`` about the table of ``schema`` apart.
+    """Analyse the statement ``sql`` about the table of ``schema``.
 
-    With ``evidence`` rows it may group by expressions, and have aggregates of them.
+    With ``evidence`` rows it may group by expressions and aggregate them.
 
     >>> schema = Schema(9, (Column("n", "INTEGER", ("1",), False), Column("city", "VARCHAR", ("Oslo",), True)))
-    >>> found = read_select("SELECT city, round(avg(n), 1) FROM t WHERE n > 3 GROUP BY city ORDER BY 2", schema)
-    >>> found.groups, found.aggregates, found.where.strip()
+    >>> selection = read_select("SELECT city, round(avg(n), 1) FROM t WHERE n > 3 GROUP BY city ORDER BY 2", schema)
+    >>> selection.groups, selection.aggregates, selection.where.strip()
     ((1,), (Aggregate(kind='avg', column=0, share=''),), 'n > 3')
-    >>> print(found.outer.sql("duckdb"))
+    >>> print(selection.outer.sql("duckdb"))
     SELECT __g0, ROUND(__a0, 1) FROM __groups ORDER BY 2
     """
     if not isinstance(sql, str) or not sql.strip():
         raise QuerySyntaxError("a query is SQL text: SELECT city, count(*) FROM t WHERE age > 35 GROUP BY city")
     try:
-        selection = _Reading(sql, schema, evidence).selection()
+        selection = _SelectReader(sql, schema, evidence).selection()
     except RecursionError:
         raise QueryTooLargeError("the statement is nested too deeply: use IN for long lists of values", sql) from None
     check_functions(sql)
@@ -87,7 +86,7 @@ def read_select(sql: str, schema: Schema, evidence: bool = False) -> Selection:
 
 @contextmanager
 def pointing(selection: Selection) -> Iterator[None]:
-    """Errors about the WHERE point at its spot in the whole statement."""
+    """Make errors about the WHERE point into the whole statement."""
     try:
         yield
     except QueryError as error:
@@ -96,8 +95,8 @@ def pointing(selection: Selection) -> Iterator[None]:
         raise
 
 
-class _Reading:
-    """One statement that is read."""
+class _SelectReader:
+    """Analyses one statement."""
 
     def __init__(self, sql: str, schema: Schema, evidence: bool) -> None:
         self.sql = sql
@@ -109,10 +108,10 @@ class _Reading:
         self.aliases = {item.alias.casefold(): item.this for item in self.selected if isinstance(item, exp.Alias)}
         self.aggregates: dict[Aggregate, int] = {}
         self.groups: list[int] = []
-        self.expressions: list[RowExpression] = []  # that are grouped by, if not all groups are columns
+        self.expressions: list[RowExpression] = []  # the groups, if one is not a column
 
     def selection(self) -> Selection:
-        """All that the statement asks."""
+        """The result of the analysis."""
         self._check_size()
         grouped = list(dict.fromkeys(self._group(node) for node in self._grouped()))
         if len(grouped) > MOST_GROUPS:
@@ -120,30 +119,32 @@ class _Reading:
         self.groups = [group for group in grouped if not isinstance(group, RowExpression)]
         if len(self.groups) < len(grouped):
             self.groups = []
-            self.expressions = [self._of_column(group) if isinstance(group, int) else group for group in grouped]
+            self.expressions = [
+                self._column_expression(group) if isinstance(group, int) else group for group in grouped
+            ]
         outer = exp.Select(expressions=[self._rewritten(item) for item in self.selected])
         outer.set("from_", exp.From(this=exp.to_table(GROUPED)))
         parts = self.statement.args
         if parts.get("having"):
             outer.set("where", exp.Where(this=self._rewritten(parts["having"].this)))
         if parts.get("order"):
-            self._check_places(parts["order"])
+            self._check_order_positions(parts["order"])
             outer.set("order", self._rewritten(parts["order"], alias_first=True))
         for part in ("limit", "offset"):
             if parts.get(part):
                 outer.set(part, self._rewritten(parts[part]))
         if not self.aggregates and not self.groups and not self.expressions:
             raise self._error(f"the statement has no aggregate: select {KNOWN} of columns, or use GROUP BY")
-        pieces = Pieces(self.sql)
+        statement_text = StatementText(self.sql)
         return Selection(
             self.sql,
-            pieces.where if parts.get("where") else None,
+            statement_text.where if parts.get("where") else None,
             tuple(self.expressions) if self.expressions else tuple(self.groups),
             tuple(self.aggregates),
-            tuple(map(self._plain, self.selected)),
+            tuple(map(self._aggregate_index, self.selected)),
             outer,
-            pieces.selected(self.selected),
-            self._source(pieces),
+            statement_text.selected(self.selected),
+            self._source(statement_text),
         )
 
     def _checked(self, statement: exp.Expr) -> exp.Select:
@@ -164,7 +165,7 @@ class _Reading:
         return statement
 
     def _grouped(self) -> Iterator[exp.Expr]:
-        """What the statement groups by."""
+        """The nodes that the statement groups by."""
         group = self.statement.args.get("group")
         if group is None:
             return
@@ -178,32 +179,34 @@ class _Reading:
             yield from node.expressions if isinstance(node, exp.Tuple) else (node,)
 
     def _group(self, node: exp.Expr) -> int | RowExpression:
-        """What the statement groups by: by its name, by that of a selected one, or by its place."""
-        found = node.unnest()
-        if isinstance(found, exp.Literal) and found.is_int:
-            if not 1 <= int(found.name) <= len(self.selected):
-                raise self._error(f"GROUP BY {found.name}: the statement selects {len(self.selected)}", node)
-            found = self.selected[int(found.name) - 1].unalias().unnest()
-        elif self._is_alias(found) and self.schema.find(found.name) is None:
-            found = self.aliases[found.name.casefold()].unnest()
-        if isinstance(found, exp.GroupingSets | exp.Rollup | exp.Cube):
+        """A node of GROUP BY as a group: a column, an expression, an alias, or the number of a selected column."""
+        expression = node.unnest()
+        if isinstance(expression, exp.Literal) and expression.is_int:
+            if not 1 <= int(expression.name) <= len(self.selected):
+                raise self._error(f"GROUP BY {expression.name}: the statement selects {len(self.selected)}", node)
+            expression = self.selected[int(expression.name) - 1].unalias().unnest()
+        elif self._is_alias(expression) and self.schema.find(expression.name) is None:
+            expression = self.aliases[expression.name.casefold()].unnest()
+        if isinstance(expression, exp.GroupingSets | exp.Rollup | exp.Cube):
             raise self._error("GROUP BY takes columns: ROLLUP, CUBE and GROUPING SETS are several questions", node)
-        if (part := hidden_part(found, self.schema)) is not None:
+        if (part := hidden_part(expression, self.schema)) is not None:
             return part
-        if not isinstance(found, exp.Column) or isinstance(found.this, exp.Star):
-            return self._expression(found, "GROUP BY takes columns, not expressions: group by the column itself", found)
-        index = resolve(self.schema, found, self.sql)
-        column = self._coded(index, found, "can be filtered, but not grouped")
+        if not isinstance(expression, exp.Column) or isinstance(expression.this, exp.Star):
+            return self._expression(
+                expression, "GROUP BY takes columns, not expressions: group by the column itself", expression
+            )
+        index = resolve(self.schema, expression, self.sql)
+        column = self._coded(index, expression, "can be filtered, but not grouped")
         if column.grid is not None:
             raise self._error(
                 f'"{column.name}" has too many values to group by, of which the model knows a grid of '
                 f"{column.grid.cells:,} cells: filter ranges of it in the WHERE, one statement each",
-                found,
+                expression,
             )
         return index
 
     def _expression(self, node: exp.Expr | None, refusal: str, spot: exp.Expr) -> RowExpression:
-        """An expression of one row, if there are evidence rows to ask for it; else the ``refusal``."""
+        """An expression on one row, if there are evidence rows; else an error with the ``refusal``."""
         if node is None or not node.find(exp.Column) or node.find(exp.Star):
             raise self._error(refusal, spot)
         if not self.evidence:
@@ -217,13 +220,13 @@ class _Reading:
         columns = {resolve(self.schema, column, self.sql) for column in node.find_all(exp.Column)}
         return RowExpression(self._canonical(node), tuple(sorted(columns)))
 
-    def _of_column(self, index: int) -> RowExpression:
+    def _column_expression(self, index: int) -> RowExpression:
         if (part := self.schema.calendar_part(index)) is not None:
             return RowExpression(self._canonical(read_condition(part.sql, part.sql)), (part.of,))
         return RowExpression(quote_identifier(self.schema.names[index]), (index,))
 
     def _canonical(self, node: exp.Expr) -> str:
-        """SQL that is the same for the same expression, however its columns are written."""
+        """The SQL of an expression: the same however its columns are spelled."""
 
         def named(item: exp.Expr) -> exp.Expr:
             index = self.schema.find(item.name) if isinstance(item, exp.Column) else None
@@ -232,29 +235,29 @@ class _Reading:
         return written(node.transform(named))
 
     def _grouped_expression(self, node: exp.Expr) -> int | None:
-        """Which of the groups ``node`` is, if it is an expression, or a calendar part of a column."""
+        """The index of the group that ``node`` is, if it is an expression or a calendar part of a column."""
         part = hidden_part(node, self.schema)
         if part is not None and part in self.groups:
             return self.groups.index(part)
         if part is not None and self.expressions:
-            node = read_condition(self._of_column(part).sql, self.sql)
+            node = read_condition(self._column_expression(part).sql, self.sql)
         if not self.expressions or not isinstance(node, exp.Condition) or not node.find(exp.Column):
             return None
         sql = self._canonical(node)
         return next((index for index, group in enumerate(self.expressions) if group.sql == sql), None)
 
     def _rewritten(self, node: exp.Expr, alias_first: bool = False) -> exp.Expr:
-        """The same about the table of groups."""
+        """``node`` in terms of the table of groups."""
 
         def replaced(item: exp.Expr) -> exp.Expr:
             for kind, reason in REFUSED:
                 if isinstance(item, kind):
                     raise self._error(reason, item)
-            place = None if alias_first and self._is_alias(item) else self._grouped_expression(item)
-            if place is not None:
-                return exp.column(group_name(place))
+            group_index = None if alias_first and self._is_alias(item) else self._grouped_expression(item)
+            if group_index is not None:
+                return exp.column(group_name(group_index))
             if self._is_aggregate(item):
-                return exp.column(aggregate_name(self._number(self._aggregate(item))))
+                return exp.column(aggregate_name(self._index_of(self._aggregate(item))))
             if isinstance(item, exp.Column):
                 return self._group_reference(item, alias_first)
             return item
@@ -278,19 +281,19 @@ class _Reading:
     def _is_aggregate(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
 
-    def _number(self, aggregate: Aggregate) -> int:
+    def _index_of(self, aggregate: Aggregate) -> int:
         return self.aggregates.setdefault(aggregate, len(self.aggregates))
 
-    def _plain(self, selected: exp.Expr) -> int | None:
+    def _aggregate_index(self, selected: exp.Expr) -> int | None:
         node = selected.unalias().unnest()
-        return self._number(self._aggregate(node)) if self._is_aggregate(node) else None
+        return self._index_of(self._aggregate(node)) if self._is_aggregate(node) else None
 
     def _aggregate(self, node: exp.Expr) -> Aggregate:
         name = node.name if isinstance(node, exp.Anonymous) else written(node).partition("(")[0]
         kind = AGGREGATES.get(name.lower())
         if isinstance(node, exp.Min | exp.Max):
             instead = f"quantile_cont({written(node.this)}, {'0.01' if isinstance(node, exp.Min) else '0.99'})"
-            raise self._error(f"a density has no least and no greatest value: ask for {instead}", node)
+            raise self._error(f"min and max cannot be estimated: use {instead}", node)
         if kind is None:
             raise self._error(f"{written(node)} cannot be answered: use {KNOWN}", node)
         measured = next(iter(node.expressions), None) if isinstance(node, exp.Anonymous) else node.this
@@ -304,18 +307,18 @@ class _Reading:
             return Aggregate(kind, self._expression(measured, refusal, node), share)
         index = resolve(self.schema, measured, self.sql)
         if kind == COUNT and self.evidence and self.schema.columns[index].is_text:
-            return Aggregate(COUNT, self._of_column(index))
+            return Aggregate(COUNT, self._column_expression(index))
         instead = f"WHERE {quote_identifier(self.schema.names[index])} IS NOT NULL"
         column = self._coded(index, measured, f"has no {kind}: select count(*) with {instead}")
         self._check_type(kind, column, measured)
         return Aggregate(kind, index, share)
 
-    def _coded(self, index: int, node: exp.Expr, otherwise: str) -> Column:
-        """The column at ``index``, unless it is text."""
+    def _coded(self, index: int, node: exp.Expr, refusal: str) -> Column:
+        """The column at ``index``; an error with the ``refusal`` if it is text."""
         column = self.schema.columns[index]
         if not column.is_text:
             return column
-        raise self._error(f'"{column.name}" is modelled character by character: it {otherwise}', node)
+        raise self._error(f'"{column.name}" is modelled character by character: it {refusal}', node)
 
     def _check_type(self, kind: str, column: Column, node: exp.Expr) -> None:
         if kind == COUNT or is_number(column.type) or (kind in QUANTILES and column.type in TIMES):
@@ -332,26 +335,32 @@ class _Reading:
         return share.name
 
     def _check_size(self) -> None:
-        parts = (self.statement.args.get(part) for part in ("having", "order", "limit", "offset"))
-        if expanded_size((*self.selected, *filter(None, parts))) > MOST_NODES:
+        clauses = (self.statement.args.get(clause) for clause in ("having", "order", "limit", "offset"))
+        if expanded_size((*self.selected, *filter(None, clauses))) > MOST_NODES:
             raise QueryTooLargeError(
                 f"the statement has more than {MOST_NODES:,} parts when the names of its columns are written out: "
                 "select fewer columns, or use fewer names of others in them",
                 self.sql,
             )
 
-    def _check_places(self, order: exp.Expr) -> None:
+    def _check_order_positions(self, order: exp.Expr) -> None:
         for item in order.expressions:
-            place = item.this if isinstance(item, exp.Ordered) else item
-            if isinstance(place, exp.Literal) and place.is_int and not 1 <= int(place.name) <= len(self.selected):
-                raise self._error(f"ORDER BY {place.name}: the statement selects {len(self.selected)}")
+            position = item.this if isinstance(item, exp.Ordered) else item
+            if (
+                isinstance(position, exp.Literal)
+                and position.is_int
+                and not 1 <= int(position.name) <= len(self.selected)
+            ):
+                raise self._error(f"ORDER BY {position.name}: the statement selects {len(self.selected)}")
 
-    def _source(self, pieces: Pieces) -> str:
+    def _source(self, statement_text: StatementText) -> str:
         source = self.statement.args.get("from_")
         name = (source.this.alias_or_name if source is not None else "") or TABLE
         grouped = ", ".join(quote_identifier(self.schema.coded_column(index).name) for index in self.groups)
         if self.expressions or any(self.schema.calendar_part(index) is not None for index in self.groups):
-            grouped = pieces.grouped((self.statement.args["group"],))  # DuckDB finds them in what is selected
+            grouped = statement_text.grouped(
+                (self.statement.args["group"],)
+            )  # DuckDB finds their names in the selected part
         by = f" GROUP BY {grouped}" if grouped else ""
         return f"{TABLE} AS {quote_identifier(name)}{by}"
 

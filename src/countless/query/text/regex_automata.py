@@ -1,9 +1,9 @@
 r"""Regular expressions as finite automata.
 
-An expression becomes a *program*: a list of instructions, each of which reads a character, asks something of the place
-between two characters, or says where to go on. A state of the automaton is the set of instructions that the text so far
-may have led to, and what the last character was, as far as ``\b`` or ``^`` ask for that: what holds at a place is known
-only when the character after it is.
+An expression becomes a *program*, a list of instructions. Each reads a character, tests the position between two
+characters, or jumps to other instructions. A state of the automaton is the set of instructions that the text so far may
+have led to, and the kind of the last character if ``\b`` or ``^`` depend on it: whether such a test holds is known only
+once the next character is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Members = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[bool]]]
 
 
 class Side(Enum):
-    """What is on one side of a place."""
+    """What stands on one side of a position."""
 
     NOTHING = "the text begins or ends"
     NEWLINE = "a line ends"
@@ -42,7 +42,7 @@ class Side(Enum):
 
 
 class RegexState(NamedTuple):
-    """The next instructions, as the bits of a number, and what is before the place."""
+    """The next instructions, as the bits of a number, and what stands before the position."""
 
     instructions: int
     before: Side
@@ -55,20 +55,20 @@ def matching(script: Script, regex: Regex, members: Members) -> Automaton:
     """The strings that match ``regex``; ``members`` says which characters match its atoms."""
     program = Program.of(regex.root)
     letters = _RegexLetters(script.characters, program, members)
-    walk = _Walk(program, letters, regex.whole)
+    explorer = _StateExplorer(program, letters, regex.whole)
     try:
-        states, following = explore(walk.start, walk.after)
+        states, next_states = explore(explorer.start, explorer.after)
     except QueryTooLargeError:
         raise QueryTooLargeError(TOO_MANY) from None
-    accepts = np.array([walk.accepts(state) for state in states])
-    return Automaton.of_kinds(script.letters, following, letters.kind, accepts)
+    accepts = np.array([explorer.accepts(state) for state in states])
+    return Automaton.of_kinds(script.letters, next_states, letters.kind, accepts)
 
 
 @dataclass(frozen=True)
 class Program:
-    """Instructions: an atom to read, an assertion that must hold, or the places to go on at. The last is the end.
+    """Instructions: an atom to read, an assertion that must hold, or the indexes of instructions to jump to.
 
-    After an atom or an assertion the next instruction follows.
+    After an atom or an assertion the next instruction follows. The last instruction is the end.
     """
 
     instructions: tuple[Atom | Assertion | tuple[int, ...], ...]
@@ -76,13 +76,13 @@ class Program:
     @classmethod
     def of(cls, root: Node) -> Program:
         """The program of an expression."""
-        written: list[Atom | Assertion | tuple[int, ...]] = []
-        _write(root, written)
-        return cls((*written, ()))
+        instructions: list[Atom | Assertion | tuple[int, ...]] = []
+        _write(root, instructions)
+        return cls((*instructions, ()))
 
     @property
     def end(self) -> int:
-        """The place of the last instruction, where the expression has matched."""
+        """The index of the last instruction, at which the expression has matched."""
         return len(self.instructions) - 1
 
 
@@ -123,22 +123,24 @@ def _write_repeat(node: Repeat, program: list[Atom | Assertion | tuple[int, ...]
         _write(node.part, program)
     if node.high is None:
         program.append((optional[0],))
-    for place in optional:
-        program[place] = (place + 1, len(program))
+    for index in optional:
+        program[index] = (index + 1, len(program))
 
 
 class _RegexLetters:
-    """The characters of a script, those that a program cannot distinguish being one kind."""
+    """The characters of a script by kind; a program cannot distinguish the characters of a kind."""
 
     def __init__(self, characters: Sequence[str], program: Program, members: Members) -> None:
-        atoms = list(dict.fromkeys(item for item in program.instructions if isinstance(item, Atom)))
+        atoms = list(
+            dict.fromkeys(instruction for instruction in program.instructions if isinstance(instruction, Atom))
+        )
         classes = [atom.text for atom in atoms if not atom.literal]
         members_of = dict(zip(classes, members(classes, characters) if classes else (), strict=True))
         matches = [
             [character == atom.text for character in characters] if atom.literal else members_of[atom.text]
             for atom in atoms
         ]
-        sides = _told_apart(program)
+        sides = _distinguished_sides(program)
         side = [sides.get(_side(character), Side.OTHER) for character in characters]
         kinds: dict[tuple[object, ...], int] = {}
         columns = zip(side, *matches, strict=True)
@@ -146,10 +148,10 @@ class _RegexLetters:
         self.sides: list[Side] = [column[0] for column in kinds]  # type: ignore[misc]
         self.begin = sides.get(Side.NOTHING, Side.OTHER)
         readers_of: dict[Atom, int] = dict.fromkeys(atoms, 0)
-        for index, item in enumerate(program.instructions):
-            if isinstance(item, Atom):
-                readers_of[item] |= 1 << index
-        # Of each kind, the instructions that read it.
+        for index, instruction in enumerate(program.instructions):
+            if isinstance(instruction, Atom):
+                readers_of[instruction] |= 1 << index
+        # For each kind, the instructions that read it.
         self.readers = [
             sum(readers_of[atom] for atom, reads in zip(atoms, column[1:], strict=True) if reads) for column in kinds
         ]
@@ -161,9 +163,9 @@ def _side(character: str) -> Side:
     return Side.WORD if character in WORD else Side.OTHER
 
 
-def _told_apart(program: Program) -> dict[Side, Side]:
-    """What assertions of the program distinguish from any other character."""
-    used = {item for item in program.instructions if isinstance(item, Assertion)}
+def _distinguished_sides(program: Program) -> dict[Side, Side]:
+    """The sides that assertions of the program distinguish from other characters."""
+    used = {instruction for instruction in program.instructions if isinstance(instruction, Assertion)}
     sides = {}
     if used & {Assertion.BEGIN, Assertion.LINE_BEGIN}:
         sides[Side.NOTHING] = Side.NOTHING
@@ -174,13 +176,13 @@ def _told_apart(program: Program) -> dict[Side, Side]:
     return sides
 
 
-class _Walk:
-    """From state to state."""
+class _StateExplorer:
+    """Computes the states of the automaton of a program."""
 
-    def __init__(self, program: Program, letters: _RegexLetters, whole: bool) -> None:
+    def __init__(self, program: Program, letters: _RegexLetters, is_full_match: bool) -> None:
         self._program = program
         self._letters = letters
-        self._whole = whole
+        self._whole = is_full_match
         self._reached: dict[tuple[int, Side, Side], int] = {}
         self._steps = 0
         self.start = RegexState(1, letters.begin)
@@ -189,17 +191,17 @@ class _Walk:
         """The states after each kind of letter."""
         if state is MATCHED:
             return [MATCHED] * len(self._letters.sides)
-        following = []
+        next_states = []
         reached: dict[Side, int] = {}
         for side, readers in zip(self._letters.sides, self._letters.readers, strict=True):
             if side not in reached:
                 reached[side] = self._reach(state, side)
             if not self._whole and self._has_matched(reached[side]):
-                following.append(MATCHED)
+                next_states.append(MATCHED)
             else:
                 instructions = (reached[side] & readers) << 1 | (not self._whole)
-                following.append(RegexState(instructions, side))
-        return following
+                next_states.append(RegexState(instructions, side))
+        return next_states
 
     def accepts(self, state: RegexState) -> bool:
         """Whether the text may end here."""
@@ -209,33 +211,33 @@ class _Walk:
         return bool(reached >> self._program.end & 1)
 
     def _reach(self, state: RegexState, side: Side) -> int:
-        """The atoms, and perhaps the end, that the state leads to if ``side`` comes after the place."""
-        reached, rest = 0, state.instructions
-        while rest:
-            lowest = rest & -rest
-            rest ^= lowest
+        """The atoms, and perhaps the end, that the state leads to if ``side`` stands after the position."""
+        reached, remaining = 0, state.instructions
+        while remaining:
+            lowest = remaining & -remaining
+            remaining ^= lowest
             reached |= self._reached_from(lowest.bit_length() - 1, state.before, side)
         return reached
 
-    def _reached_from(self, place: int, before: Side, after: Side) -> int:
-        key = place, before, after
+    def _reached_from(self, start: int, before: Side, after: Side) -> int:
+        key = start, before, after
         self._count()
         if key not in self._reached:
-            reached, todo, seen = 0, [place], {place}
-            while todo:
-                here = todo.pop()
-                item = self._program.instructions[here]
-                following: tuple[int, ...] = ()
-                if isinstance(item, Atom) or here == self._program.end:
-                    reached |= 1 << here
-                elif isinstance(item, Assertion):
-                    following = (here + 1,) if _holds(item, before, after) else ()
+            reached, pending, visited = 0, [start], {start}
+            while pending:
+                index = pending.pop()
+                instruction = self._program.instructions[index]
+                successors: tuple[int, ...] = ()
+                if isinstance(instruction, Atom) or index == self._program.end:
+                    reached |= 1 << index
+                elif isinstance(instruction, Assertion):
+                    successors = (index + 1,) if _holds(instruction, before, after) else ()
                 else:
-                    following = item
+                    successors = instruction
                 self._count()
-                new = [each for each in following if each not in seen]
-                seen.update(new)
-                todo.extend(new)
+                unvisited = [successor for successor in successors if successor not in visited]
+                visited.update(unvisited)
+                pending.extend(unvisited)
             self._reached[key] = reached
         return self._reached[key]
 

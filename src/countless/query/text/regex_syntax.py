@@ -1,9 +1,8 @@
 r"""A parser of regular expressions in DuckDB's syntax (RE2).
 
-Only what joins characters is read here: groups, alternatives, repetitions, flags and assertions about a place such as
-``^`` and ``\b``. What stands for one character (an *atom*: ``a``, ``.``, ``[^a-z]``, ``\pL``) stays as it is written,
-and DuckDB itself says which letters match it. DuckDB has found the expression to be well-formed before, unless it is
-plain.
+Only the structure is parsed here: groups, alternatives, repetitions, flags and assertions such as ``^`` and ``\b``. An
+*atom*, an expression for one character (``a``, ``.``, ``[^a-z]``, ``\pL``), stays as it is written, and DuckDB itself
+decides which letters match it. DuckDB has accepted the expression before, unless it is plain.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})")
 
 
 class Assertion(Enum):
-    """What may be asked of a place between two characters."""
+    """A condition on the position between two characters."""
 
     BEGIN = "begin of the text"
     END = "end of the text"
@@ -46,7 +45,7 @@ class Assertion(Enum):
 
 @dataclass(frozen=True)
 class Atom:
-    """What matches one character: that character if ``literal``, and else an expression with flags of its own."""
+    """An expression for one character: the character itself if ``literal``, else an expression with its own flags."""
 
     text: str
     literal: bool
@@ -54,7 +53,7 @@ class Atom:
 
 @dataclass(frozen=True)
 class Sequence:
-    """One after the other; without parts, the empty text."""
+    """Parts one after the other; without parts, the empty text."""
 
     parts: tuple[Node, ...] = ()
 
@@ -97,7 +96,7 @@ def full_match(pattern: str, options: str = "") -> Regex:
 
 
 def is_plain(pattern: str) -> bool:
-    """Whether ``pattern`` is so plain that RE2 surely takes it, so that DuckDB need not be asked.
+    """Whether ``pattern`` is so plain that RE2 surely accepts it, so that DuckDB need not check it.
 
     >>> [is_plain(text) for text in (r"^/usr/(lib|share)/.*\\.so$", "[a-z0-9]+x?", "(a", "*a", "a**", "[z-a]", "é")]
     [True, True, False, False, False, False, False]
@@ -117,7 +116,7 @@ def is_plain(pattern: str) -> bool:
 
 
 def required_texts(root: Node) -> tuple[str, ...]:
-    """Texts of which every match has one, the longest that are known; none if nothing is known.
+    """Texts of which every match contains at least one, the longest that are known; empty if none are known.
 
     >>> required_texts(search(r"^lib(ssl)+[0-9]*\\.so").root), required_texts(search("x(usr|share)").root)
     (('lib',), ('usr', 'share'))
@@ -197,28 +196,28 @@ def _parts(node: Node) -> tuple[Node, ...]:
 
 
 def _without_quotes(pattern: str) -> str:
-    r"""The same without ``\Q...\E``.
+    r"""``pattern`` with the text of ``\Q...\E`` escaped.
 
     >>> print(_without_quotes(r"a\\Q\Q.*\Eb"))
     a\\Q\x{2e}\x{2a}b
     """
-    written: list[str] = []
+    unquoted: list[str] = []
     index = 0
     while index < len(pattern):
         if pattern.startswith("\\Q", index):
             quoted = pattern[index + 2 :].split("\\E", 1)[0]
-            written.extend(map(_escaped, quoted))
+            unquoted.extend(map(_escaped, quoted))
             index += len(quoted) + 4
             continue
         length = 2 if pattern[index] == "\\" else 1
         if not pattern.startswith("\\E", index):
-            written.append(pattern[index : index + length])
+            unquoted.append(pattern[index : index + length])
         index += length
-    return "".join(written)
+    return "".join(unquoted)
 
 
 class _RegexReader:
-    """One walk along one expression."""
+    """A recursive-descent parser of one expression."""
 
     def __init__(self, pattern: str, flags: frozenset[str]) -> None:
         self.pattern = pattern
@@ -233,9 +232,9 @@ class _RegexReader:
         return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
     def _next(self, character: str) -> bool:
-        found = self.pattern.startswith(character, self.index)
-        self.index += found
-        return found
+        is_next = self.pattern.startswith(character, self.index)
+        self.index += is_next
+        return is_next
 
     def _sequence(self) -> Node:
         parts: list[Node] = []
@@ -243,7 +242,7 @@ class _RegexReader:
             part = self._part()
             if part is not None:
                 parts.append(part)
-            if parts:  # what sets flags has no part of its own: in a(?i)* it is the a that is repeated
+            if parts:  # flags are no part: in a(?i)* the a is repeated
                 parts.append(self._repeated(parts.pop()))
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
@@ -265,7 +264,7 @@ class _RegexReader:
             self._next("?")  # lazy or not, it matches the same texts
 
     def _part(self) -> Node | None:
-        """What stands here; None if it only sets flags."""
+        """The next part; None if it only sets flags."""
         character = self.pattern[self.index]
         if character == "(":
             return self._group()
@@ -281,22 +280,22 @@ class _RegexReader:
         return self._kind(".") if character == "." else _character(character, self.flags)
 
     def _group(self) -> Node | None:
-        flags, named = FLAGS.match(self.pattern, self.index), NAMED.match(self.pattern, self.index)
-        outside = self.flags
+        flags, named_group = FLAGS.match(self.pattern, self.index), NAMED.match(self.pattern, self.index)
+        outer_flags = self.flags
         if flags is not None:
             self.flags = (self.flags | set(flags[1])) - set(flags[2] or "")
             self.index += len(flags[0])
             if flags[3] == ")":
                 return None
-        elif named is None and self.pattern.startswith("(?", self.index):
+        elif named_group is None and self.pattern.startswith("(?", self.index):
             raise UnsupportedQueryError(
                 "look-ahead and look-behind are not regular: write two conditions, joined by AND or AND NOT"
             )
         else:
-            self.index += len(named[0]) if named else 1
+            self.index += len(named_group[0]) if named_group else 1
         inner = self.read()
         self.index += 1
-        self.flags = outside
+        self.flags = outer_flags
         return inner
 
     def _escape(self) -> Node:

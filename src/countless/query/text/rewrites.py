@@ -1,6 +1,6 @@
-"""Functions of strings that ask for a pattern, written as that pattern: ``left(s, 2) = 'ab'`` is a prefix.
+"""Rewrites functions of strings as patterns: ``left(s, 2) = 'ab'`` becomes a test for a prefix.
 
-What is no pattern stays as it is, to be answered from evidence rows.
+All other functions stay as they are, and are answered from evidence rows.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from countless.data.columns.schema import Schema
 from countless.data.columns.types import TEXT
 from countless.query.domains.comparisons import FLIPPED
 
-ESCAPE = "\ue000"  # of the patterns that are made here
-MOST_PLACES = 200  # characters, or parts, that a pattern counts off
+ESCAPE = "\ue000"  # in the LIKE patterns that are made here
+MOST_COUNTED = 200  # characters or parts that a pattern skips
 FUNCTIONS = (exp.Left, exp.Right, exp.Substring, exp.SplitPart)
-CONTAINED = {(exp.GT, 0), (exp.GTE, 1), (exp.NEQ, 0)}  # how strpos() is compared if the text must be there
+CONTAINED = {(exp.GT, 0), (exp.GTE, 1), (exp.NEQ, 0)}  # comparisons of strpos() that are true if the text occurs
 MISSING = {(exp.EQ, 0), (exp.LTE, 0), (exp.LT, 1)}
 WORD = re.compile(r"\w", re.ASCII)
 
 
 def with_patterns(condition: exp.Expr, schema: Schema) -> exp.Expr:
-    """``condition`` with every function that asks for a pattern in its plain form.
+    """``condition`` with every function that tests for a pattern as that pattern.
 
     >>> from countless.data.columns.schema import Column
     >>> from countless.query.parsing.parse import parse
@@ -36,7 +36,7 @@ def with_patterns(condition: exp.Expr, schema: Schema) -> exp.Expr:
 
     def rewrite(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Bracket):
-            return _part(node, schema) or node
+            return _subscript(node, schema) or node
         if isinstance(node, exp.Glob):
             return _glob(node, schema) or node
         if type(node) in FLIPPED:
@@ -45,29 +45,31 @@ def with_patterns(condition: exp.Expr, schema: Schema) -> exp.Expr:
                 left, right, kind = right, left, FLIPPED[kind]
             return _compared(kind, left, right, schema) or node
         if isinstance(node, exp.In) and isinstance(node.this, FUNCTIONS) and node.expressions:
-            found = [_compared(exp.EQ, node.this, each, schema) for each in node.expressions]
-            known = [each for each in found if each is not None]
-            return exp.paren(exp.or_(*known)) if len(known) == len(found) else node
+            rewritten = [_compared(exp.EQ, node.this, constant, schema) for constant in node.expressions]
+            patterns = [pattern for pattern in rewritten if pattern is not None]
+            return exp.paren(exp.or_(*patterns)) if len(patterns) == len(rewritten) else node
         return node
 
     # Subscripts first: comparisons above them see functions.
-    changed = condition.copy().transform(lambda node: rewrite(node) if isinstance(node, exp.Bracket) else node)
-    return changed.transform(lambda node: node if isinstance(node, exp.Bracket) else rewrite(node))
+    with_functions = condition.copy().transform(lambda node: rewrite(node) if isinstance(node, exp.Bracket) else node)
+    return with_functions.transform(lambda node: node if isinstance(node, exp.Bracket) else rewrite(node))
 
 
 def _compared(kind: type[exp.Expr], function: exp.Expr, constant: exp.Expr, schema: Schema) -> exp.Expr | None:
     if isinstance(function, exp.Paren):
         return _compared(kind, function.this, constant, schema)
     if isinstance(function, exp.StrPosition):
-        return _positioned(kind, function, _number(constant), schema)
+        return _strpos_comparison(kind, function, _number(constant), schema)
     if type(function) not in PATTERNS or kind not in (exp.EQ, exp.NEQ) or not _is_subject(function.this, schema):
         return None
     text = _text(constant)
-    found = None if text is None else PATTERNS[type(function)](function, text)
-    return exp.not_(found) if found is not None and kind is exp.NEQ else found
+    pattern = None if text is None else PATTERNS[type(function)](function, text)
+    return exp.not_(pattern) if pattern is not None and kind is exp.NEQ else pattern
 
 
-def _positioned(kind: type[exp.Expr], function: exp.StrPosition, number: int | None, schema: Schema) -> exp.Expr | None:
+def _strpos_comparison(
+    kind: type[exp.Expr], function: exp.StrPosition, number: int | None, schema: Schema
+) -> exp.Expr | None:
     """``strpos(s, 'x')`` compared with a number."""
     text = _text(function.args["substr"])
     if not text or function.args.get("position") or not _is_subject(function.this, schema):
@@ -85,44 +87,52 @@ def _starts(subject: exp.Expr, text: str) -> exp.Expr:
 
 
 def _left(function: exp.Expr, text: str) -> exp.Expr | None:
-    return _end(function, text, exp.StartsWith)
+    return _prefix_or_suffix(function, text, exp.StartsWith)
 
 
 def _right(function: exp.Expr, text: str) -> exp.Expr | None:
-    return _end(function, text, exp.EndsWith)
+    return _prefix_or_suffix(function, text, exp.EndsWith)
 
 
-def _end(function: exp.Expr, text: str, kind: type[exp.StartsWith] | type[exp.EndsWith]) -> exp.Expr | None:
+def _prefix_or_suffix(
+    function: exp.Expr, text: str, kind: type[exp.StartsWith] | type[exp.EndsWith]
+) -> exp.Expr | None:
     count = _number(function.expression)
     if count is None or count < 1:
         return None
     if len(text) == count:
         return kind(this=function.this, expression=exp.Literal.string(text))
-    return _whole(function.this, text) if len(text) < count else _never(function.this)
+    return _equals(function.this, text) if len(text) < count else _never(function.this)
 
 
 def _substring(function: exp.Expr, text: str) -> exp.Expr | None:
     start, count = _number(function.args["start"]), function.args.get("length")
     length = len(text) + 1 if count is None else _number(count)
-    if start is None or length is None or not 1 <= start <= MOST_PLACES or length < 1 or not text:
+    if start is None or length is None or not 1 <= start <= MOST_COUNTED or length < 1 or not text:
         return None
     if len(text) > length:
         return _never(function.this)
     if start == 1:
-        return _starts(function.this, text) if len(text) == length else _whole(function.this, text)
+        return _starts(function.this, text) if len(text) == length else _equals(function.this, text)
     escaped = "".join(ESCAPE + character if character in ("%", "_", ESCAPE) else character for character in text)
     return _like(function.this, "_" * (start - 1) + escaped + "%" * (len(text) == length))
 
 
 def _split_part(function: exp.Expr, text: str) -> exp.Expr | None:
-    """A part that has text: those that the string does not have are empty too."""
-    place, delimiter = _number(function.args["part_index"]), _text(function.args["delimiter"])
-    if place is None or not 1 <= place <= MOST_PLACES or delimiter is None or len(delimiter) != 1 or not text:
+    """A part that is not empty: a part that the string does not have is empty, too."""
+    part_number, delimiter = _number(function.args["part_index"]), _text(function.args["delimiter"])
+    if (
+        part_number is None
+        or not 1 <= part_number <= MOST_COUNTED
+        or delimiter is None
+        or len(delimiter) != 1
+        or not text
+    ):
         return None
     if delimiter in text:
         return _never(function.this)
     mark = _quoted(delimiter)
-    pattern = f"(?s)(?:[^{mark}]*{mark}){{{place - 1}}}{_quoted(text)}(?:{mark}.*)?"
+    pattern = f"(?s)(?:[^{mark}]*{mark}){{{part_number - 1}}}{_quoted(text)}(?:{mark}.*)?"
     return exp.RegexpFullMatch(this=function.this, expression=exp.Literal.string(pattern))
 
 
@@ -134,24 +144,24 @@ PATTERNS: dict[type[exp.Expr], Callable[[exp.Expr, str], exp.Expr | None]] = {
 }
 
 
-def _part(node: exp.Bracket, schema: Schema) -> exp.Expr | None:
+def _subscript(node: exp.Bracket, schema: Schema) -> exp.Expr | None:
     """A subscript of a string, ``s[2:5]``, as a function."""
     if len(node.expressions) != 1 or not _is_subject(node.this, schema):
         return None
     index = node.expressions[0]
     if not isinstance(index, exp.Slice):
-        place = _number(index) if isinstance(node.this, exp.Column) else None  # of these, sqlglot counts from 0
-        return None if place is None or place < 0 else _cut(node.this, place + 1, 1)
+        position = _number(index) if isinstance(node.this, exp.Column) else None  # of these, sqlglot counts from 0
+        return None if position is None or position < 0 else _substring_call(node.this, position + 1, 1)
     if index.args.get("step"):
         return None
     low, high = (None if end is None else _number(end) for end in (index.this, index.expression))
     first = 1 if index.this is None else low
     if first is None or first < 1 or (index.expression is not None and (high is None or high < first)):
         return None
-    return _cut(node.this, first, None if high is None else high - first + 1)
+    return _substring_call(node.this, first, None if high is None else high - first + 1)
 
 
-def _cut(subject: exp.Expr, start: int, length: int | None) -> exp.Expr:
+def _substring_call(subject: exp.Expr, start: int, length: int | None) -> exp.Expr:
     count = None if length is None else exp.Literal.number(length)
     return exp.Substring(this=subject, start=exp.Literal.number(start), length=count)
 
@@ -163,18 +173,18 @@ def _glob(node: exp.Glob, schema: Schema) -> exp.Expr | None:
         return None
     if "?" in pattern and not _is_ascii(node.this, schema):
         return None
-    made, characters = "", iter(pattern)
+    like_pattern, characters = "", iter(pattern)
     for character in characters:
         if character == "\\":
             character = next(characters, "")
             if not character:
                 return None
-            made += ESCAPE + character
+            like_pattern += ESCAPE + character
         elif character in "*?":
-            made += "%" if character == "*" else "_"
+            like_pattern += "%" if character == "*" else "_"
         else:
-            made += ESCAPE + character if character in ("%", "_", ESCAPE) else character
-    return _like(node.this, made)
+            like_pattern += ESCAPE + character if character in ("%", "_", ESCAPE) else character
+    return _like(node.this, like_pattern)
 
 
 def _like(subject: exp.Expr, pattern: str) -> exp.Expr:
@@ -182,7 +192,7 @@ def _like(subject: exp.Expr, pattern: str) -> exp.Expr:
     return exp.Escape(this=like, expression=exp.Literal.string(ESCAPE)) if ESCAPE in pattern else like
 
 
-def _whole(subject: exp.Expr, text: str) -> exp.Expr:
+def _equals(subject: exp.Expr, text: str) -> exp.Expr:
     return exp.EQ(this=subject, expression=exp.Literal.string(text))
 
 
@@ -200,10 +210,12 @@ def _is_subject(node: exp.Expr, schema: Schema) -> bool:
 
 
 def _is_ascii(node: exp.Expr, schema: Schema) -> bool:
-    column = node.find(exp.Column)
-    index = schema.find(column.name) if column is not None else None
-    own = schema.columns[index] if index is not None else None
-    return own is not None and own.is_text and own.letters.characters.isascii()
+    reference = node.find(exp.Column)
+    index = schema.find(reference.name) if reference is not None else None
+    if index is None:
+        return False
+    column = schema.columns[index]
+    return column.is_text and column.letters.characters.isascii()
 
 
 def _text(node: exp.Expr) -> str | None:

@@ -18,20 +18,20 @@ from countless.errors import QueryTooLargeError, QueryTypeError
 from countless.query.domains.comparisons import FUNCTIONS
 
 ANY_TEXT, ANY_CHARACTER = "%", "_"
-Pieces = tuple[tuple[str, ...], ...]
-"""A LIKE pattern: the characters of each piece, "" being any character; between two pieces any text may come."""
+LikePieces = tuple[tuple[str, ...], ...]
+"""A LIKE pattern: the characters of each piece, "" for any character; any text may stand between two pieces."""
 
 
 @dataclass(frozen=True, eq=False)
 class Script:
-    """The letters of a column as a predicate reads them: as they are, or in lower or upper case."""
+    """The letters of a column, and the character that a predicate reads for each: itself, lower or upper case."""
 
     letters: Letters
     characters: tuple[str, ...]
 
     @cached_property
     def letters_of(self) -> dict[str, tuple[int, ...]]:
-        """The letters that are read as each character."""
+        """For each character, the letters that are read as it."""
         letters: dict[str, tuple[int, ...]] = {}
         for letter, character in enumerate(self.characters):
             letters[character] = (*letters.get(character, ()), letter)
@@ -39,42 +39,45 @@ class Script:
 
 
 def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
-    """The strings that compare so with ``text``, by code points.
+    """The strings that compare with ``text`` by the operator, by code points.
 
     A state for each prefix of ``text`` that a string may have, then one for the smaller strings and one for the larger.
     """
     count = len(text)
     less, more = count + 1, count + 2
-    following = np.repeat(np.array([*[more] * (count + 1), less, more])[:, None], len(script.characters), axis=1)
+    next_states = np.repeat(np.array([*[more] * (count + 1), less, more])[:, None], len(script.characters), axis=1)
     characters = np.array([ord(character) for character in script.characters], dtype=np.int64)
     for index, character in enumerate(text):
-        following[index, characters < ord(character)] = less
-        following[index, characters == ord(character)] = index + 1
+        next_states[index, characters < ord(character)] = less
+        next_states[index, characters == ord(character)] = index + 1
     order = np.array([*[-1] * count, 0, -1, 1])  # of the strings that end in each state
-    return Automaton(script.letters, following, FUNCTIONS[operator](order, 0)).minimal()
+    return Automaton(script.letters, next_states, FUNCTIONS[operator](order, 0)).minimal()
 
 
 def one_of(script: Script, texts: Sequence[str]) -> Automaton:
     """The strings that are one of ``texts``: a tree of their characters, with a state for each prefix."""
-    known = set(script.characters)
-    possible = [text for text in texts if known.issuperset(text)]
+    letters_read = set(script.characters)
+    possible = [text for text in texts if letters_read.issuperset(text)]
     tree = _tree(possible)
     if tree is None:
         raise _too_long(possible)
     branches, ends = tree
     kinds, kind = _kinds(script, "".join(possible))
     dead = len(branches)
-    following = np.full((dead + 1, len(kinds)), dead, dtype=np.int64)
-    column = {character: index for index, character in enumerate(kinds) if character is not None}
+    next_states = np.full((dead + 1, len(kinds)), dead, dtype=np.int64)
+    column_of = {character: index for index, character in enumerate(kinds) if character is not None}
     for state, branch in enumerate(branches):
-        for character, after in branch.items():
-            following[state, column[character]] = after
+        for character, next_state in branch.items():
+            next_states[state, column_of[character]] = next_state
     accepts = np.isin(np.arange(dead + 1), ends)
-    return Automaton.of_kinds(script.letters, following, kind, accepts)
+    return Automaton.of_kinds(script.letters, next_states, kind, accepts)
 
 
 def _tree(texts: Iterable[str]) -> tuple[list[dict[str, int]], list[int]] | None:
-    """The state after each character that may follow on a state, and the state of each text; None if too many."""
+    """The tree of ``texts``: for each state, the state after each character; and the state of each text.
+
+    None if there are too many states.
+    """
     branches: list[dict[str, int]] = [{}]
     ends = []
     for text in texts:
@@ -90,7 +93,7 @@ def _tree(texts: Iterable[str]) -> tuple[list[dict[str, int]], list[int]] | None
 
 
 def _too_long(texts: Sequence[str]) -> QueryTooLargeError:
-    """The error for a list that is too long, with a number of its texts by which it can be asked in parts."""
+    """The error for a list that is too long. It names a number of texts that one question can have."""
     if max(map(len, texts)) >= MOST_STATES - 1:
         return QueryTooLargeError(f"a text has more than {MOST_STATES:,} characters: use LIKE with its start")
     share = MOST_STATES
@@ -102,7 +105,7 @@ def _too_long(texts: Sequence[str]) -> QueryTooLargeError:
     )
 
 
-def like_pieces(pattern: str, escape: str = "") -> Pieces:
+def like_pieces(pattern: str, escape: str = "") -> LikePieces:
     """The pieces of a LIKE pattern.
 
     >>> like_pieces("a_%b!%%", "!")
@@ -128,82 +131,83 @@ def like(script: Script, pattern: str, escape: str = "") -> Automaton:
     return having_pieces(script, like_pieces(pattern, escape))
 
 
-def having_pieces(script: Script, pieces: Pieces) -> Automaton:
+def having_pieces(script: Script, pieces: LikePieces) -> Automaton:
     """The strings that match a LIKE pattern with these pieces.
 
-    A state is a set of places in the pattern, as the bits of a number: where the text so far may have led.
+    A state is the set of positions in the pattern that the text so far may have led to, as the bits of a number.
     """
-    wanted = [character for piece in pieces for character in piece]
-    kinds, kind = _kinds(script, "".join(wanted))
-    plain = "" not in wanted and None in kinds and len(kinds) > len(set(wanted))
-    filled = [piece for piece in pieces if piece]
-    if plain and len(filled) == 1 and len(wanted) + 2 <= MOST_STATES:
-        following, accepts = _of_one_piece(
-            list(map(kinds.index, wanted)), len(kinds), bool(pieces[0]), bool(pieces[-1])
+    characters = [character for piece in pieces for character in piece]
+    kinds, kind = _kinds(script, "".join(characters))
+    is_simple = "" not in characters and None in kinds and len(kinds) > len(set(characters))
+    nonempty = [piece for piece in pieces if piece]
+    if is_simple and len(nonempty) == 1 and len(characters) + 2 <= MOST_STATES:
+        next_states, accepts = _of_one_piece(
+            list(map(kinds.index, characters)), len(kinds), bool(pieces[0]), bool(pieces[-1])
         )
     else:
-        following, accepts = _of_pieces(pieces, kinds, plain)
-    if plain:  # the least already
-        automaton = Automaton(script.letters, following[:, kind], accepts)
+        next_states, accepts = _of_pieces(pieces, kinds, is_simple)
+    if is_simple:  # the least already
+        automaton = Automaton(script.letters, next_states[:, kind], accepts)
     else:
-        automaton = Automaton.of_kinds(script.letters, following, kind, accepts)
-    return automaton.knowing(pieces_of_like(pieces, script.letters_of))
+        automaton = Automaton.of_kinds(script.letters, next_states, kind, accepts)
+    return automaton.with_known_pieces(pieces_of_like(pieces, script.letters_of))
 
 
-def _of_pieces(pieces: Pieces, kinds: Sequence[str | None], plain: bool) -> tuple[IntArray, BoolArray]:
-    """What follows on each state, and where strings may end, of any pattern: the definition."""
-    wanted = [character for piece in pieces for character in piece]
-    stays = 0  # the places where any text may come
+def _of_pieces(pieces: LikePieces, kinds: Sequence[str | None], is_simple: bool) -> tuple[IntArray, BoolArray]:
+    """The next states and the accepting states of any pattern: the definition."""
+    characters = [character for piece in pieces for character in piece]
+    stays = 0  # the positions where any text may stand
     for end in accumulate(map(len, pieces[:-1])):
         stays |= 1 << end
-    fits = [sum(1 << index for index, each in enumerate(wanted) if each in ("", one)) for one in kinds]
-    end = 1 << len(wanted)
+    fits = [sum(1 << index for index, character in enumerate(characters) if character in ("", kind)) for kind in kinds]
+    end = 1 << len(characters)
     full = stays & end
 
-    def after(places: int) -> list[int]:
-        if places & full:  # whatever follows, it matches
-            return [places] * len(fits)
-        return [(places & fit) << 1 | (places & stays) for fit in fits]
+    def next_positions(positions: int) -> list[int]:
+        if positions & full:  # it matches, whatever follows
+            return [positions] * len(fits)
+        return [(positions & fit) << 1 | (positions & stays) for fit in fits]
 
-    def after_last(places: int) -> list[int]:
-        """The same without places before the last one where any text may come: there, all is left that was before."""
-        return [each & -max(1, 1 << (each & stays).bit_length() >> 1) for each in after(places)]
+    def next_positions_from_last(positions: int) -> list[int]:
+        """The same without positions before the last one where any text may stand: they no longer matter."""
+        return [reached & -max(1, 1 << (reached & stays).bit_length() >> 1) for reached in next_positions(positions)]
 
-    states, following = explore(1, after_last if plain else after)
-    return following, np.array([state & end > 0 for state in states])
+    states, next_states = explore(1, next_positions_from_last if is_simple else next_positions)
+    return next_states, np.array([state & end > 0 for state in states])
 
 
-def _of_one_piece(wanted: Sequence[int], kinds: int, begins: bool, ends: bool) -> tuple[IntArray, BoolArray]:
-    """The same of a pattern with one piece of the kinds ``wanted``, at the beginning or the end of strings or not.
+def _of_one_piece(piece_kinds: Sequence[int], kinds: int, begins: bool, ends: bool) -> tuple[IntArray, BoolArray]:
+    """The same for a pattern with one piece, which may have to stand at the beginning or at the end of the string.
 
-    A state is how much of the piece was read; after another beginning there is one more state.
+    A state is how much of the piece was read. If the string must begin with the piece, there is one more state for
+    strings that do not.
     """
-    last = len(wanted)
-    following = np.zeros((last + 1 + begins, kinds), dtype=np.int64)
-    accepts = np.zeros(len(following), dtype=np.bool_)
+    last = len(piece_kinds)
+    next_states = np.zeros((last + 1 + begins, kinds), dtype=np.int64)
+    accepts = np.zeros(len(next_states), dtype=np.bool_)
     if begins:
-        dead = 1 if wanted[0] else 2  # states are numbered as they are come to
+        dead = 1 if piece_kinds[0] else 2  # states are numbered in the order in which they are reached
         numbers = [state + (state >= dead) for state in range(last + 1)]
-        following[:] = dead
-        following[numbers[:-1], wanted] = numbers[1:]
+        next_states[:] = dead
+        next_states[numbers[:-1], piece_kinds] = numbers[1:]
         if not ends:
-            following[numbers[-1]] = numbers[-1]
+            next_states[numbers[-1]] = numbers[-1]
         accepts[numbers[-1]] = True
-        return following, accepts
-    back = 0  # where the piece so far leads without its first character
-    for state, one in enumerate(wanted):
-        following[state] = following[back]
-        back = int(following[back, one]) if state else 0
-        following[state, one] = state + 1
-    following[last] = following[back] if ends else last
+        return next_states, accepts
+    restart = 0  # the state after the piece so far without its first character
+    for state, kind in enumerate(piece_kinds):
+        next_states[state] = next_states[restart]
+        restart = int(next_states[restart, kind]) if state else 0
+        next_states[state, kind] = state + 1
+    next_states[last] = next_states[restart] if ends else last
     accepts[last] = True
-    return following, accepts
+    return next_states, accepts
 
 
 def _kinds(script: Script, used: str) -> tuple[list[str | None], list[int]]:
-    """The characters of ``used`` that are in the script, and None for the others; which of them each letter is."""
-    known = set(used)
-    read = [character if character in known else None for character in script.characters]
+    """The characters of ``used`` in the script, and None for all others; and the index of each letter's kind."""
+    used_characters = set(used)
+    read = [character if character in used_characters else None for character in script.characters]
     kinds = list(dict.fromkeys(read))
     number = {character: index for index, character in enumerate(kinds)}
     return kinds, [number[character] for character in read]

@@ -25,10 +25,10 @@ from countless.estimator.answers.distributions.values import Values
 from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.query.answer_clock import answer_clock
 from countless.query.compile import Compiler
-from countless.query.grids.extent import cut_cells
+from countless.query.grids.cut_cells import cut_cells
 from countless.query.grids.scale import written
 from countless.query.select.aggregate_names import QUANTILES
-from countless.query.select.outer import GroupTable, Outer
+from countless.query.select.outer_statement import GroupTable, Outer
 from countless.query.select.selection import AVERAGE, COUNT, SUM, Aggregate, RowExpression, Selection
 from countless.query.select.statement import pointing, read_select
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from countless.arrays import FloatArray
 from countless.data.columns.schema import Column
-from countless.data.columns.types import TEXT, TIMES
+from countless.data.columns.types import TEXT, TIMES, is_number
 from countless.errors import QueryTypeError
 from countless.estimator.answers.distributions.values import Values
 from countless.estimator.arguments import whole
@@ -24,7 +24,6 @@ from countless.query.grids.scale import (
     END_OF_TIME,
     PAST_EVERY_DOUBLE,
     Key,
-    is_number,
     month_of,
     scale_of,
     start_of_month,
@@ -97,7 +96,7 @@ def _below(column: Column, edges: Sequence[Key]) -> FloatArray:
     if column.grid is not None:
         line = Line(column, column.grid)
         for index, edge in enumerate(edges):
-            cell, share = line.place((edge, int(index == len(edges) - 1)))
+            cell, share = line.position((edge, int(index == len(edges) - 1)))
             found[:cell, index] = 1.0
             found[cell, index] = share
         return found

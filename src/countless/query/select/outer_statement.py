@@ -17,13 +17,13 @@ from countless.data.sources.source import first_line
 from countless.errors import QueryError, QueryTypeError, UnsupportedQueryError
 from countless.query.parsing.sql import written
 from countless.query.sandbox.functions import check_functions
-from countless.query.sandbox.process import Sandbox, borrowed, owner
+from countless.query.sandbox.process import Sandbox, borrowed, new_owner
 from countless.query.select.aggregate_names import KNOWN
 from countless.query.select.selection import GROUPED, TABLE, Selection, aggregate_name, group_name
 
-MOST_HEADERS = 1_000  # that are remembered
+MOST_HEADERS = 1_000  # that are cached
 BOUNDS = ("low", "high")  # of an error bar
-PLACE = "__place"  # of a group; also what makes an aggregate over groups an error
+GROUP_INDEX = "__place"  # because of it, an aggregate over groups is an error
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,10 @@ class Header:
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
-    """The groups by columns: one for each of the statement's GROUP BY, and one for each of its aggregates.
+    """The table of groups, column by column: the columns of GROUP BY, and those of the aggregates.
 
-    Values are as DuckDB prints them.
-    ``bars`` has the low and the high ends of aggregates' error bars; it is empty if none are wanted. ``types`` are
-    those of the groups.
+    Values are as DuckDB prints them. ``bars`` has the low and the high ends of the aggregates' error bars; it is empty
+    if none are requested. ``types`` are the types of the groups' columns.
     """
 
     groups: Sequence[Sequence[str | None]]
@@ -51,20 +50,20 @@ class GroupTable:
 
 
 class Outer:
-    """Runs outer statements about the table of ``schema`` in a sandbox. Safe to share by threads."""
+    """Runs outer statements on the table of ``schema`` in a sandbox. Safe to share by threads."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._number = owner()
-        self._headers: dict[str, Header] = {}  # by the statement, which has no condition on rows
+        self._owner = new_owner()
+        self._headers: dict[str, Header] = {}  # by the statement without its WHERE
 
     def header(self, selection: Selection) -> Header:
-        """How DuckDB calls the columns of the result and the type it gives each aggregate, or what it objects to."""
+        """DuckDB's names for the result's columns and its types of the aggregates; raises DuckDB's error if any."""
         sql = selection.named(aggregate.sql(self.schema) for aggregate in selection.aggregates)
         if sql not in self._headers:
-            with _explaining(selection), borrowed() as sandbox:
+            with _errors_of_statement(selection), borrowed() as sandbox:
                 self._declare(sandbox)
-                rows = sandbox.ask(f"DESCRIBE {sql}")
+                rows = sandbox.run_user_sql(f"DESCRIBE {sql}")
             if len(self._headers) >= MOST_HEADERS:
                 self._headers.clear()
             count = len(selection.plain)
@@ -75,37 +74,39 @@ class Outer:
 
     def run(self, selection: Selection, header: Header, table: GroupTable) -> Frame:
         """The result of the statement over the groups in ``table``."""
-        bars = [place for place in selection.plain if place is not None] if table.bars else []
+        bars = [index for index in selection.plain if index is not None] if table.bars else []
         outer = selection.outer.copy()
-        for place in bars:
+        for index in bars:
             for bound in BOUNDS:
-                outer.append("expressions", exp.column(aggregate_name(place, bound)))
-        outer.append("expressions", exp.column(PLACE))
-        with _explaining(selection), borrowed() as sandbox:
+                outer.append("expressions", exp.column(aggregate_name(index, bound)))
+        outer.append("expressions", exp.column(GROUP_INDEX))
+        with _errors_of_statement(selection), borrowed() as sandbox:
             check_functions(sql := written(outer))
-            _, described = sandbox.run_in_turn([_created(header.types, table), (f"DESCRIBE {sql}", None)])
+            _, described = sandbox.run_in_turn([_create_statement(header.types, table), (f"DESCRIBE {sql}", None)])
             types = [str(row[1]) for row in described]
-            plain = written(_without_zones(outer, types))
-            rows, _ = sandbox.run_in_turn([(plain, None), (f"DROP TABLE {GROUPED}", None)])
+            without_zones = written(_without_zones(outer, types))
+            rows, _ = sandbox.run_in_turn([(without_zones, None), (f"DROP TABLE {GROUPED}", None)])
         columns = list(zip(*rows, strict=True)) or [()] * len(types)
-        ends = [f"{header.names[at]}_{bound}" for at in _plain_places(selection) for bound in BOUNDS if bars]
+        ends = [f"{header.names[column]}_{bound}" for column in _plain_columns(selection) for bound in BOUNDS if bars]
         names = [*header.names, *ends]
-        order = _beside(selection) if bars else range(len(header.names))
+        order = _columns_with_bars(selection) if bars else range(len(header.names))
         return Frame(
-            tuple(names[at] for at in order), tuple(types[at] for at in order), tuple(columns[at] for at in order)
+            tuple(names[column] for column in order),
+            tuple(types[column] for column in order),
+            tuple(columns[column] for column in order),
         )
 
     def _declare(self, sandbox: Sandbox) -> None:
-        """Let the sandbox have the table as it was, without rows."""
-        if not sandbox.has(TABLE, self._number):
+        """Create the table without its rows, if the sandbox does not have it."""
+        if not sandbox.has(TABLE, self._owner):
             columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.columns)
-            made = ", ".join((f"{PLACE} BIGINT", *columns))
-            sandbox.table(TABLE, self._number, f"CREATE OR REPLACE TEMP TABLE {TABLE} ({made})")
+            declarations = ", ".join((f"{GROUP_INDEX} BIGINT", *columns))
+            sandbox.table(TABLE, self._owner, f"CREATE OR REPLACE TEMP TABLE {TABLE} ({declarations})")
 
 
-def _created(types: Sequence[str], table: GroupTable) -> tuple[str, list[list[Any]]]:
-    """The statement that makes the table of groups, whose aggregates have these ``types``, and its parameters."""
-    columns: list[tuple[str, str, Sequence[Any]]] = [(PLACE, "BIGINT", range(table.size))]
+def _create_statement(types: Sequence[str], table: GroupTable) -> tuple[str, list[list[Any]]]:
+    """The statement that creates the table of groups, whose aggregates have these ``types``, and its parameters."""
+    columns: list[tuple[str, str, Sequence[Any]]] = [(GROUP_INDEX, "BIGINT", range(table.size))]
     for index, (kind, texts) in enumerate(zip(table.types, table.groups, strict=True)):
         columns.append((group_name(index), kind, texts))
     for index, (kind, values) in enumerate(zip(types, table.aggregates, strict=True)):
@@ -116,13 +117,13 @@ def _created(types: Sequence[str], table: GroupTable) -> tuple[str, list[list[An
     selected = ", ".join(
         f"unnest(CAST(${number} AS {kind}[])) AS {name}" for number, (name, kind, _) in enumerate(columns, 1)
     )
-    made = f"CREATE OR REPLACE TEMP TABLE {GROUPED} AS SELECT {selected}"
-    return made, [list(values) for *_, values in columns]
+    create = f"CREATE OR REPLACE TEMP TABLE {GROUPED} AS SELECT {selected}"
+    return create, [list(values) for *_, values in columns]
 
 
 @contextmanager
-def _explaining(selection: Selection) -> Iterator[None]:
-    """Errors of the sandbox are about the statement."""
+def _errors_of_statement(selection: Selection) -> Iterator[None]:
+    """Make errors of the sandbox errors about the statement."""
     try:
         yield
     except duckdb.Error as error:
@@ -133,7 +134,7 @@ def _explaining(selection: Selection) -> Iterator[None]:
 
 
 def _without_zones(statement: exp.Select, types: Sequence[str]) -> exp.Select:
-    """The same with plain times in UTC where ``types`` have a zone, for which DuckDB would need another package."""
+    """The statement with UTC times without a zone: for times with one, DuckDB needs another package."""
     for node, kind in zip(statement.expressions, types, strict=True):
         if kind == ZONED:
             inner = node.this if isinstance(node, exp.Alias) else node
@@ -141,20 +142,20 @@ def _without_zones(statement: exp.Select, types: Sequence[str]) -> exp.Select:
     return statement
 
 
-def _plain_places(selection: Selection) -> list[int]:
-    """Which columns of the result are plain aggregates."""
-    return [at for at, place in enumerate(selection.plain) if place is not None]
+def _plain_columns(selection: Selection) -> list[int]:
+    """The columns of the result that are aggregates and nothing else."""
+    return [column for column, aggregate in enumerate(selection.plain) if aggregate is not None]
 
 
-def _beside(selection: Selection) -> list[int]:
-    """The order in which the ends of every error bar stand after what they are of."""
-    found, after = [], len(selection.plain)
-    for at, place in enumerate(selection.plain):
-        found.append(at)
-        if place is not None:
-            found += [after, after + 1]
-            after += 2
-    return found
+def _columns_with_bars(selection: Selection) -> list[int]:
+    """The order of columns in which the ends of each error bar come right after their aggregate."""
+    order, next_bound = [], len(selection.plain)
+    for column, aggregate in enumerate(selection.plain):
+        order.append(column)
+        if aggregate is not None:
+            order += [next_bound, next_bound + 1]
+            next_bound += 2
+    return order
 
 
 def _explained(error: duckdb.Error, sql: str) -> QueryError:

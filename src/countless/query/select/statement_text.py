@@ -1,4 +1,4 @@
-"""The original text of a SELECT's parts, by which DuckDB names columns (sqlglot would rewrite it)."""
+"""The original text of a SELECT's parts: DuckDB names columns after it, and sqlglot would rewrite it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from sqlglot import Token, TokenType, exp
 
-from countless.query.parsing.fields import quote_fields
 from countless.query.parsing.sql import tokens_of
+from countless.query.parsing.struct_fields import quote_fields
 
 OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 CLOSED = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
@@ -28,11 +28,11 @@ KEYWORDS = frozenset(
 )
 
 
-class Pieces:
-    """Where the parts of the statement ``sql`` are, which sqlglot has parsed.
+class StatementText:
+    """The text of each part of the statement ``sql``, which sqlglot has parsed.
 
-    >>> pieces = Pieces("SELECT count(*), avg(n) FROM t WHERE n > 3 LIMIT 1")
-    >>> pieces.selected(), pieces.where.lstrip()
+    >>> text = StatementText("SELECT count(*), avg(n) FROM t WHERE n > 3 LIMIT 1")
+    >>> text.selected(), text.where.lstrip()
     ('count(*), avg(n)', 'n > 3')
     """
 
@@ -41,11 +41,11 @@ class Pieces:
         self._parts = _parts(tokens_of(sql))
 
     def selected(self, columns: Iterable[exp.Expr] = ()) -> str:
-        """What stands after SELECT, without a last comma that DuckDB allows; fields of structs in it are quoted."""
+        """The text after SELECT, without a final comma, which DuckDB allows; fields of structs in it are quoted."""
         return self._quoted(self._parts[TokenType.SELECT], columns)
 
     def grouped(self, columns: Iterable[exp.Expr] = ()) -> str:
-        """What stands after GROUP BY, in the same way."""
+        """The text after GROUP BY, in the same way."""
         return self._quoted(self._parts[TokenType.GROUP_BY], columns)
 
     def _quoted(self, tokens: list[Token], columns: Iterable[exp.Expr]) -> str:
@@ -56,22 +56,22 @@ class Pieces:
 
     @property
     def where(self) -> str:
-        """What stands after WHERE, at its own place: blanks stand for what is before it."""
+        """The text after WHERE at its position: the text before it is replaced by blanks."""
         tokens = self._parts[TokenType.WHERE]
         start = tokens[0].start
         return re.sub(r"[^\n]", " ", self._sql[:start]) + self._sql[start : tokens[-1].end + 1]
 
 
 def _parts(tokens: list[Token]) -> dict[TokenType, list[Token]]:
-    """The tokens of each part, by the keyword it begins with: not one in parentheses, nor that of IS DISTINCT FROM."""
+    """The tokens of each part by its keyword, ignoring keywords in parentheses and the FROM of IS DISTINCT FROM."""
     parts: dict[TokenType, list[Token]] = {}
-    own: list[Token] = []
-    depth, before = 0, None
+    part: list[Token] = []
+    depth, previous = 0, None
     for token in tokens:
         depth += (token.token_type in OPEN) - (token.token_type in CLOSED)
-        if depth == 0 and token.token_type in KEYWORDS and before is not TokenType.DISTINCT:
-            own = parts.setdefault(token.token_type, [])
+        if depth == 0 and token.token_type in KEYWORDS and previous is not TokenType.DISTINCT:
+            part = parts.setdefault(token.token_type, [])
         else:
-            own.append(token)
-        before = token.token_type
+            part.append(token)
+        previous = token.token_type
     return parts

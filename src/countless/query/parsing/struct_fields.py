@@ -1,7 +1,7 @@
 """Struct fields in a clause: ``address.city`` becomes one column.
 
-A model knows a field by one name with dots. A name in a clause may have a table before it, too: ``t.age``. So the
-longest part of the name that the model knows is the column, and what stands before it is the table.
+In a model, the name of a field is one name with dots. A name in a clause may also have a table before it: ``t.age``. So
+the longest suffix of the name that the model has is the column, and what stands before it is the table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from countless.data.columns.types import quote_identifier
 
 
 def merge_struct_fields(tree: exp.Expr, schema: Schema) -> exp.Expr:
-    """``tree`` in which every field of a struct is one column, at the same spot of the text.
+    """``tree`` in which every field of a struct is one column, at the same position of the text.
 
     >>> from sqlglot import parse_one
     >>> from countless.data.columns.schema import Column
@@ -47,20 +47,24 @@ def merge_struct_fields(tree: exp.Expr, schema: Schema) -> exp.Expr:
 def field_name(schema: Schema, parts: Sequence[str]) -> str | None:
     """The field that ``parts`` name, with or without a table before it; None if they are a table and its column.
 
-    A field of a struct that was left out has the name of the struct, for the error about it. One that no struct has
-    keeps its whole name, unless a column is called like its last part.
+    For a field of a struct that was left out it is the name of the struct, for the error about it. For a field that no
+    struct has it is the whole name, unless a column has the name of its last part.
     """
     paths = [parts[first:] for first in range(len(parts) - 1)]
     for path in paths:
-        if _is_known(schema, name := ".".join(path)):
+        if _is_column(schema, name := ".".join(path)):
             return name
-    is_column = _is_known(schema, parts[-1])
+    is_plain_column = _is_column(schema, parts[-1])
     for path in paths:
         for end in range(1, len(path)):
             struct = schema.find_left_out(".".join(path[:end]))
-            if struct is not None and is_struct(struct.type) and (not is_column or _has_field(struct.type, path[end])):
+            if (
+                struct is not None
+                and is_struct(struct.type)
+                and (not is_plain_column or _has_field(struct.type, path[end]))
+            ):
                 return struct.name
-    if not is_column:
+    if not is_plain_column:
         for path in paths:
             if fields_of(schema, path[0]):
                 return ".".join(path)
@@ -99,5 +103,5 @@ def _has_field(duckdb_type: str, field: str) -> bool:
     return re.search(rf'[( ]"?{re.escape(field)}"? ', duckdb_type, re.IGNORECASE) is not None
 
 
-def _is_known(schema: Schema, name: str) -> bool:
+def _is_column(schema: Schema, name: str) -> bool:
     return schema.find(name) is not None or schema.find_left_out(name) is not None

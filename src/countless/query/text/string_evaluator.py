@@ -1,6 +1,6 @@
-"""How a predicate about strings is read: which comparison, pattern or length it asks for.
+"""Evaluation of a predicate about strings: reads which comparison, pattern or length it asks for.
 
-Which strings there are is left to classes derived from :class:`StringJudge`: all over an alphabet, or those of a list.
+Subclasses of :class:`StringEvaluator` define the set of strings: all strings over an alphabet, or those of a list.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, Uns
 from countless.query.domains.comparisons import FLIPPED
 from countless.query.domains.truth import Truth
 from countless.query.parsing.sql import written
+from countless.query.text.duckdb_strings import DuckDBStrings
 from countless.query.text.regex_automata import MOST_CHARACTERS
 from countless.query.text.regex_syntax import Regex, full_match, is_plain, search
-from countless.query.text.string_facts import StringFacts
-from countless.query.text.string_sets import Pieces, like_pieces
+from countless.query.text.string_sets import LikePieces, like_pieces
 
-ASKED = (
+SUPPORTED = (
     "= <> < <= > >=, BETWEEN, IN, LIKE, ILIKE, starts_with, ends_with, contains, regexp_matches, "
     "regexp_full_match, IS NULL, and length(), lower() or upper() in these"
 )
@@ -40,37 +40,37 @@ REGEXES: dict[type[exp.Expr], Callable[[str, str], Regex]] = {
     exp.SimilarTo: full_match,
 }
 
-Folds = tuple[str, ...]  # functions that are applied to the strings before they are compared, the first one first
+Folds = tuple[str, ...]  # lower or upper, applied to the strings in this order before they are compared
 
 
-class StringJudge(ABC):
+class StringEvaluator(ABC):
     """Predicates on the strings of one column."""
 
-    def __init__(self, facts: StringFacts) -> None:
-        self.facts = facts
+    def __init__(self, duckdb_strings: DuckDBStrings) -> None:
+        self.duckdb_strings = duckdb_strings
 
     @abstractmethod
     def compared(self, folds: Folds, kind: type[exp.Expr], text: str) -> Truth:
-        """Which strings compare so with ``text``, by code points."""
+        """The strings that compare with ``text`` by an operator of this ``kind``, by code points."""
 
     @abstractmethod
     def one_of(self, folds: Folds, texts: Sequence[str]) -> Truth:
-        """Which strings are one of ``texts``."""
+        """The strings that are one of ``texts``."""
 
     @abstractmethod
-    def like(self, folds: Folds, pieces: Pieces) -> Truth:
-        """Which strings have these pieces, with any text between them."""
+    def like(self, folds: Folds, pieces: LikePieces) -> Truth:
+        """The strings that have these pieces, with any text between them."""
 
     @abstractmethod
     def matching(self, folds: Folds, regex: Regex) -> Truth:
-        """Which strings match a regular expression."""
+        """The strings that match a regular expression."""
 
     @abstractmethod
     def lengths(self, numbers: Sequence[float | Fraction], kind: type[exp.Expr]) -> Truth:
-        """The strings whose length compares so with any of ``numbers``, of which there is one at least."""
+        """The strings whose length compares with any of ``numbers``, which are not empty, by this ``kind``."""
 
     @abstractmethod
-    def nowhere(self) -> Truth:
+    def always_null(self) -> Truth:
         """A predicate that is NULL for every string."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class StringJudge(ABC):
             negated = node.this.args.get("negate")
             truth = self._like(_without(node.this, "negate"), node.expression)
             return _negated(truth) if negated else truth
-        if kind is exp.Is and isinstance(node.expression, exp.Null) and _measures(node.this):
+        if kind is exp.Is and isinstance(node.expression, exp.Null) and _is_null_with_column(node.this):
             return self.null()
         if kind in FLIPPED:
             return self._comparison(kind, node.this, node.expression, node)
@@ -115,10 +115,10 @@ class StringJudge(ABC):
             left, right, kind = right, left, FLIPPED[kind]
         if _is_length(left):
             (number,) = self._numbers([right], node)
-            return self.nowhere() if number is None else self.lengths([number], kind)
+            return self.always_null() if number is None else self.lengths([number], kind)
         folds = self._folds(left, node)
         (text,) = self._constants([right], node)
-        return self.nowhere() if text is None else self.compared(folds, kind, text)
+        return self.always_null() if text is None else self.compared(folds, kind, text)
 
     def _null_safe(self, node: exp.Expr) -> Truth:
         column, constant = node.this, node.expression
@@ -135,8 +135,8 @@ class StringJudge(ABC):
     def _listed(self, node: exp.Expr) -> Truth:
         if _is_length(node.this):
             numbers = self._numbers(node.expressions, node)
-            known = [number for number in numbers if number is not None]
-            return self._with_null(self.lengths(known, exp.EQ) if known else self.nowhere(), None in numbers)
+            not_null = [number for number in numbers if number is not None]
+            return self._with_null(self.lengths(not_null, exp.EQ) if not_null else self.always_null(), None in numbers)
         if not node.this.find(exp.Column) and len(node.expressions) == 1:
             return self._comparison(exp.EQ, node.this, node.expressions[0], node)
         folds = self._folds(node.this, node)
@@ -145,8 +145,8 @@ class StringJudge(ABC):
         return self._with_null(members, None in texts)
 
     def _with_null(self, truth: Truth, null: bool) -> Truth:
-        """The truth of an IN whose list may have a NULL, by which nothing is surely not in it."""
-        return Truth(truth.true, self.nowhere().false) if null else truth
+        """The truth of an IN. If its list has a NULL, it is never false."""
+        return Truth(truth.true, self.always_null().false) if null else truth
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None) -> Truth:
         if isinstance(node.expression, exp.Any | exp.All):
@@ -154,14 +154,14 @@ class StringJudge(ABC):
         folds = self._folds(node.this, node)
         constants = self._constants([node.expression] if escape is None else [node.expression, escape], node)
         if None in constants:
-            return self.nowhere()
+            return self.always_null()
         pattern, mark = (*(constant or "" for constant in constants), "")[:2]
         if len(pattern) > MOST_CHARACTERS:
             raise QueryTooLargeError(f"the pattern has more than {MOST_CHARACTERS:,} characters: simplify it")
         if len(mark) > 1:
             raise QueryTypeError(f"an ESCAPE is one character, or none, and not {mark!r}")
         if isinstance(node, exp.ILike):
-            pattern = "".join(self.facts.folded("lower", tuple(pattern)))
+            pattern = "".join(self.duckdb_strings.folded("lower", tuple(pattern)))
             folds = (*folds, "lower")
         return self.like(folds, like_pieces(pattern, mark))
 
@@ -169,7 +169,7 @@ class StringJudge(ABC):
         folds = self._folds(subject, node)
         (text,) = self._constants([constant], node)
         if text is None:
-            return self.nowhere()
+            return self.always_null()
         before, after = FUNCTIONS[name]
         return self.like(folds, (((),) * before) + (tuple(text),) + (((),) * after))
 
@@ -178,7 +178,7 @@ class StringJudge(ABC):
         flags = node.args.get("flag") or node.args.get("options")
         constants = self._constants([node.expression] if flags is None else [node.expression, flags], node)
         if constants[0] is None:
-            return self.nowhere()
+            return self.always_null()
         pattern, options = (*(constant or "" for constant in constants), "")[:2]
         if len(pattern) > MOST_CHARACTERS:
             raise QueryTooLargeError(f"the pattern has more than {MOST_CHARACTERS:,} characters: simplify it")
@@ -186,56 +186,56 @@ class StringJudge(ABC):
         if flags is None and isinstance(node.expression, exp.Literal) and is_plain(pattern):
             return self.matching(folds, read(pattern, options))
         try:
-            self.facts.check(node, "the pattern cannot be read: ")
+            self.duckdb_strings.check(node, "the pattern cannot be read: ")
         except QueryError:
             with suppress(IndexError):
-                read(pattern, options)  # knows better what is wrong with a pattern that is not regular
+                read(pattern, options)  # has a better error for a pattern that is not regular
             raise
         return self.matching(folds, read(pattern, options))
 
-    def _folds(self, node: exp.Expr, whole: exp.Expr) -> Folds:
-        """What ``node`` makes of the column's strings: itself, its lower() or upper()."""
+    def _folds(self, node: exp.Expr, predicate: exp.Expr) -> Folds:
+        """The functions that ``node`` applies to the column: none, lower() or upper()."""
         if isinstance(node, exp.Paren):
-            return self._folds(node.this, whole)
+            return self._folds(node.this, predicate)
         if type(node) in FOLDS:
-            return (*self._folds(node.this, whole), FOLDS[type(node)])
+            return (*self._folds(node.this, predicate), FOLDS[type(node)])
         if not isinstance(node, exp.Column):
-            raise self._unsupported(whole)
+            raise self._unsupported(predicate)
         return ()
 
-    def _numbers(self, nodes: Sequence[exp.Expr], whole: exp.Expr) -> list[float | Fraction | None]:
+    def _numbers(self, nodes: Sequence[exp.Expr], predicate: exp.Expr) -> list[float | Fraction | None]:
         if any(node.find(exp.Column) for node in nodes):
-            raise self._unsupported(whole)
+            raise self._unsupported(predicate)
         if all(isinstance(node, exp.Literal) and node.is_int for node in nodes):
             return [Fraction(node.this) for node in nodes]
-        constants = self.facts.dictionary.constants("BIGINT", nodes)
+        constants = self.duckdb_strings.domain_tables.constants("BIGINT", nodes)
         try:
             assert constants is not None
             return [None if text is None else Fraction(text) for _, text in constants]
         except (AssertionError, ValueError):
             raise QueryTypeError("a length compares with numbers: write one, such as length(...) > 10") from None
 
-    def _constants(self, nodes: Sequence[exp.Expr], whole: exp.Expr) -> list[str | None]:
-        """The texts that ``nodes`` are; None for NULL."""
+    def _constants(self, nodes: Sequence[exp.Expr], predicate: exp.Expr) -> list[str | None]:
+        """The texts of constants; None for NULL."""
         if all(isinstance(node, exp.Literal) and node.is_string for node in nodes):
             return [str(node.this) for node in nodes]
         if any(node.find(exp.Column) for node in nodes):
-            raise self._unsupported(whole)
-        constants = self.facts.dictionary.constants(TEXT, nodes)
+            raise self._unsupported(predicate)
+        constants = self.duckdb_strings.domain_tables.constants(TEXT, nodes)
         if constants is None:
-            self.facts.check(whole)
-            raise self._unsupported(whole)
+            self.duckdb_strings.check(predicate)
+            raise self._unsupported(predicate)
         for node, (kind, text) in zip(nodes, constants, strict=True):
             if text is not None and kind != TEXT:
                 raise QueryTypeError(f"{written(node)} is {kind}, and no text: write it in single quotes, '{text}'")
         return [text for _, text in constants]
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
-        self.facts.check(node)
-        return UnsupportedQueryError(f"of a column whose strings are modelled by their characters, ask {ASKED}")
+        self.duckdb_strings.check(node)
+        return UnsupportedQueryError(f"on a column that is modelled character by character, use {SUPPORTED}")
 
 
-def _measures(node: exp.Expr) -> bool:
+def _is_null_with_column(node: exp.Expr) -> bool:
     """Whether ``node`` is NULL exactly where the column is."""
     while isinstance(node, exp.Paren | exp.Lower | exp.Upper | exp.Length):
         node = node.this
@@ -243,7 +243,7 @@ def _measures(node: exp.Expr) -> bool:
 
 
 def _is_length(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Length) and _measures(node.this)
+    return isinstance(node, exp.Length) and _is_null_with_column(node.this)
 
 
 def _negated(truth: Truth) -> Truth:

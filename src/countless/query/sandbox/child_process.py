@@ -1,8 +1,8 @@
 """The sandbox's child process: DuckDB that runs users' SQL.
 
-A function that makes much out of little cannot be interrupted, but a process can be ended: this one ends itself when a
-statement takes too long, and cannot take more memory than it was given. The file runs alone, without the rest of the
-package. Requests and replies are lines of JSON.
+A call inside DuckDB cannot be interrupted, but a process can be ended. This one ends itself when a statement takes too
+long, and cannot allocate more memory than its limit. The file runs alone, without the rest of the package. Requests and
+replies are lines of JSON.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SETTINGS = (
     "SET threads = 1",
     "SET memory_limit = '1GB'",
     "SET temp_directory = ''",
-    "SET max_expression_depth = 250",  # the time that DuckDB needs to plan grows faster than the depth
+    "SET max_expression_depth = 250",  # planning time grows faster than the depth
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
 
 
 def main() -> None:
-    """Answer requests, one after another, until there are no more."""
+    """Answer requests, one after another, until the input ends."""
     start: dict[str, Any] = json.loads(sys.stdin.readline())
     sys.path[:] = start["path"]
     _limit_memory(start["bytes"])
@@ -61,7 +61,7 @@ def _duckdb_module() -> Any:
 
 
 def _reply(connection: Any, sql: str, parameters: Any) -> tuple[str, bool]:
-    """What DuckDB answers, and whether that is an error."""
+    """The reply to a statement, and whether it is an error."""
     try:
         reply = json.dumps({"rows": connection.execute(sql, parameters).fetchall()}, default=encode)
         if len(reply) > MOST_REPLIED:
@@ -74,7 +74,7 @@ def _reply(connection: Any, sql: str, parameters: Any) -> tuple[str, bool]:
 
 
 def encode(value: Any) -> dict[str, Any]:
-    """A value that JSON does not have, under the name of its type."""
+    """A value of a type that JSON does not have, under the name of its type."""
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return {f"${type(value).__name__}": value.isoformat()}
     if isinstance(value, datetime.timedelta):
@@ -93,10 +93,10 @@ def _limit_memory(most_bytes: int) -> None:
 
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """End the process if what is done within takes longer, whatever it does."""
+    """End the process if the block takes longer, whatever it does."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # without a handler, the alarm ends the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # of the processor: a busy machine is no fault of the statement
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time, so that a busy machine does not matter
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
 

@@ -1,4 +1,4 @@
-"""The extent of a clause in a grid: the share of each cell that it keeps, where it cuts some."""
+"""The cells of a grid that a clause cuts, and the part of each that it keeps."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from countless.query.grids.ranges import Cut
 from countless.query.grids.survey import Lines
 from countless.query.parsing.conjuncts import conjuncts
 
-Parts = dict[int, tuple[float, float]]  # of cells, from which share of their rows to which
+CellShares = dict[int, tuple[float, float]]  # cell -> the range of its rows that is kept, from 0 to 1
 
 
-def cut_cells(lines: Lines, condition: exp.Expr | None, index: int) -> Parts:
-    """What the comparisons that ``condition`` joins by AND leave of the cells of a column that they cut.
+def cut_cells(lines: Lines, condition: exp.Expr | None, index: int) -> CellShares:
+    """The part of each cut cell of a column that the comparisons joined by AND in ``condition`` keep.
 
-    Other clauses, such as those with OR, are taken to leave whole cells.
+    Other conditions, such as those with OR, are assumed to keep whole cells.
     """
     line = lines.line(index)
     if line is None or condition is None:
@@ -24,17 +24,17 @@ def cut_cells(lines: Lines, condition: exp.Expr | None, index: int) -> Parts:
     high: Cut | None = None
     for node in conjuncts(condition):
         columns = {lines.schema.find(column.name) for column in node.find_all(exp.Column)}
-        found = lines.ranges(index, node) if columns == {index} and not is_null_test(node) else None
-        if found is not None and len(found.true) == 1:
-            start, end = found.true[0]
+        ranges = lines.ranges(index, node) if columns == {index} and not is_null_test(node) else None
+        if ranges is not None and len(ranges.true) == 1:
+            start, end = ranges.true[0]
             low = max((cut for cut in (low, start) if cut is not None), default=None)
             high = min((cut for cut in (high, end) if cut is not None), default=None)
-    parts: Parts = {}
+    shares: CellShares = {}
     if low is not None:
         cell, share = line.below(low[0])
-        parts[cell] = share, 1.0
+        shares[cell] = share, 1.0
     if high is not None:
         cell, share = line.below(high[0])
-        start_share = parts.get(cell, (0.0, 1.0))[0]
-        parts[cell] = start_share, max(start_share, share)
-    return parts
+        start_share = shares.get(cell, (0.0, 1.0))[0]
+        shares[cell] = start_share, max(start_share, share)
+    return shares
