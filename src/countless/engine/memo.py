@@ -35,7 +35,7 @@ class Memo:
         return len(self._slots)
 
     def once(self, key: Hashable, make: Callable[[], A]) -> A:
-        """The stored result for ``key``; the first call computes it with ``make``. If that raises, nothing is stored."""
+        """The stored result for ``key``, or that of ``make``. If ``make`` raises, nothing is stored."""
         value: A
         if self._most is None and (slot := self._slots.get(key)) is not None and slot.is_filled:
             value = slot.value

@@ -83,7 +83,7 @@ class Runtime(Protocol[State]):
         ...
 
     def follow(self, state: State, position: int, symbols: IntArray) -> State:
-        """The same particles, each with its symbol at ``position``. It may change the old state, so do not use that again."""
+        """The same particles, each with its symbol at ``position``. The old state must not be used again."""
         ...
 
 
