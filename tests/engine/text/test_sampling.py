@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countless.automata.language import Automaton, Language
-from countless.engine.text.sampling import Drawn, _Strings, sample
+from countless.engine.text.sampling import Drawn, _WeightedStrings, sample
 from countless.errors import CountlessError
 from countless.query.text.string_sets import like
 from tests.engine.text.table import TableRuntime, script_of
@@ -92,7 +92,7 @@ def test_a_thinned_walk_is_unbiased(model: str, name: str) -> None:
     language = languages(runtime)[name]
     totals = []
     for seed in range(SEEDS // 2):
-        strings = _Strings(runtime, language)
+        strings = _WeightedStrings(runtime, language)
         strings.find(4, np.random.default_rng(seed))
         totals.append(strings.total)
     error = np.std(totals, ddof=1) / math.sqrt(len(totals))

@@ -256,7 +256,7 @@ def test_a_chain_is_found_without_a_look_at_every_place(texts: list[str], pieces
 )
 def test_lists_of_strings_are_pieces_without_a_search(where: str) -> None:
     strings = language(where).strings
-    listed, searched = union(strings), module._searched(strings)
+    listed, searched = union(strings), module._pieces_by_search(strings)
     assert listed is not None
     assert searched is not None
     assert sorted(listed) == sorted(searched)
