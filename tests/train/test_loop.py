@@ -125,18 +125,18 @@ def test_a_run_that_goes_on_keeps_its_share_of_the_budget(tmp_path: Path) -> Non
         run(budget=99.0, checkpoint=checkpoint, resume=True)
 
 
-def test_a_run_of_less_than_an_epoch_is_judged_by_few_rows() -> None:
-    judged: list[int] = []
+def test_a_run_of_less_than_an_epoch_is_measured_on_few_rows() -> None:
+    row_counts: list[int] = []
 
     class Noted(ColumnsTask):
         def bits(self, rows: torch.Tensor, inputs: Inputs, generator: torch.Generator) -> float:
-            judged.append(len(rows))
+            row_counts.append(len(rows))
             return super().bits(rows, inputs, generator)
 
     options = TrainOptions(batch=100, epochs=2, held_out=0.2)
     stopped = train(Noted(codes(), SPEC, options), options, on_progress=Stop(2))
     assert stopped.interrupted
-    assert judged == [256, 256, 256]
+    assert row_counts == [256, 256, 256]
     assert stopped.report["held_out_rows"] == 256
 
 

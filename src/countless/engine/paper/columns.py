@@ -108,29 +108,24 @@ def _walked(runtime: Runtime[State], box: Box, path: Path, points: FloatArray, s
     while todo:
         prefixes = todo.pop()
         position, step = path[prefixes.path_index]
+        next_index = prefixes.path_index + 1
         size = runtime.sizes[position]
         masses, totals, in_range = _in_range(
             runtime.logits(prefixes.state, position), prefixes.states, step, size, skips
         )
         density = prefixes.density * (in_range / totals)
-        if prefixes.path_index + 1 == len(path):
+        if next_index == len(path):
             total += float(density[prefixes.rows].sum())
             continue
         symbols = choose(masses, in_range, points[prefixes.path_index, prefixes.samples], prefixes.rows)
         if len(prefixes.samples) == len(density):  # all paths differ: nothing is left to share
             order = np.argsort(prefixes.rows)
-            samples_in_order, symbols = prefixes.samples[order], symbols[order]
-            state = runtime.follow(prefixes.state, position, symbols)
-            states = (
-                prefixes.states
-                if step is None
-                else prefixes.states.advance(np.arange(len(samples_in_order)), step, symbols, size)
-            )
-            todo.append(
-                _Prefixes(
-                    prefixes.path_index + 1, state, density, states, samples_in_order, np.arange(len(samples_in_order))
-                )
-            )
+            in_order, symbols = prefixes.samples[order], symbols[order]
+            rows = np.arange(len(in_order))
+            state, states = runtime.follow(prefixes.state, position, symbols), prefixes.states
+            if step is not None:
+                states = states.advance(rows, step, symbols, size)
+            todo.append(_Prefixes(next_index, state, density, states, in_order, rows))
             continue
         distinct, rows = np.unique(prefixes.rows * (size + 1) + symbols, return_inverse=True)
         order = np.argsort(rows, kind="stable")
@@ -142,14 +137,7 @@ def _walked(runtime: Runtime[State], box: Box, path: Path, points: FloatArray, s
                 states = prefixes.states.advance(parents, step, drawn, size)
             state = runtime.advance(prefixes.state, parents, position, drawn)
             todo.append(
-                _Prefixes(
-                    prefixes.path_index + 1,
-                    state,
-                    density[parents],
-                    states,
-                    prefixes.samples[group],
-                    rows[group] - start,
-                )
+                _Prefixes(next_index, state, density[parents], states, prefixes.samples[group], rows[group] - start)
             )
     return total
 
