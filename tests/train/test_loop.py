@@ -183,7 +183,7 @@ ASKED: Sets = {(0, 1): 3.0}
 
 def with_workload(asked: Sets | None, **keywords: Any) -> Trained:
     options = TrainOptions(batch=100, epochs=4, learning_rate=0.01)
-    return train(ColumnsTask(codes(), SPEC, options, asked=asked), options, **keywords)
+    return train(ColumnsTask(codes(), SPEC, options, column_sets=asked), options, **keywords)
 
 
 class TestWorkload:
@@ -195,11 +195,11 @@ class TestWorkload:
         spec = ModelSpec((32,) * 6, hidden=32, blocks=1, embedding=8)
         column_sets: Sets = {(0, 5): 1.0}
         options = TrainOptions(batch=100, epochs=4, learning_rate=0.01, schedule="cosine")
-        tasks = [ColumnsTask(rows, spec, options, asked=sets) for sets in (column_sets, None)]
+        tasks = [ColumnsTask(rows, spec, options, column_sets=sets) for sets in (column_sets, None)]
         for task in tasks:
             train(task, options)
         monkeypatch.setattr("countless.train.tasks.masking.WORKLOAD_SHARE", 1.0)
-        judge = ColumnsTask(rows, spec, options, asked=column_sets)
+        judge = ColumnsTask(rows, spec, options, column_sets=column_sets)
         bits = []
         for task in tasks:
             judge.model.load_state_dict(task.model.state_dict())

@@ -243,7 +243,7 @@ def test_no_strings() -> None:
 
 @pytest.mark.parametrize("table", ["rare", "null", "cut soon"])
 def test_one_value_for_each_context(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    monkeypatch.setattr("countless.engine.text.sampling.BATCH_NODES", 700)
+    monkeypatch.setattr("countless.engine.text.sampling.BATCH_STRINGS", 700)
     runtime, count = TABLES[table], 1500
     contexts = np.tile(EVERY, (count, 1))
     drawn = sample_each(runtime, runtime.letters, contexts, np.random.default_rng(1))

@@ -137,7 +137,7 @@ class TestBatches:
             expected = np.zeros(made.spec.symbols)
             for row in ROWS:
                 expected[padded(symbols(row), LONG.length + 1, made.spec.end)[index]] += 1 / len(ROWS)
-            np.testing.assert_allclose(made.after_gaps[index].numpy(), expected, rtol=1e-6)
+            np.testing.assert_allclose(made.gap_distribution[index].numpy(), expected, rtol=1e-6)
 
 
 def sentences(count: int = 2400, seed: int = 0) -> tuple[TextColumn, list[str]]:
@@ -178,7 +178,7 @@ def test_it_learns_a_language(masking: str) -> None:
     everything = torch.arange(len(SENTENCES))
     assert made.bits(everything, "unmasked", stream(0, 0)) == pytest.approx(bits_per_symbol(), rel=0.15)
     # what follows a gap is what rows have there; of those that have ended, END
-    difference = (chances_after_gaps(made) - made.columns[0].after_gaps).abs()
+    difference = (chances_after_gaps(made) - made.columns[0].gap_distribution).abs()
     assert float(difference.mean()) < 0.01
     assert float(difference.max()) < 0.12
     report = trained.report
@@ -192,7 +192,7 @@ def test_without_masking_only_whole_strings_are_learned() -> None:
     made, trained = learn(masking="none", epochs=8, learning_rate=0.01)
     assert trained.report["unmasked_bits"] == pytest.approx(bits_per_symbol(), rel=0.35)
     assert trained.report["train_bits"] == pytest.approx(bits_per_symbol(), rel=0.35)
-    assert float((chances_after_gaps(made) - made.columns[0].after_gaps)[1:].abs().max()) > 0.2
+    assert float((chances_after_gaps(made) - made.columns[0].gap_distribution)[1:].abs().max()) > 0.2
 
 
 def test_bits_are_per_character() -> None:
