@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from countless.cluster import domains
-from countless.cluster.domains import Merged, pieces
+from countless.cluster.domains import MergedScans, pieces
 from countless.cluster.rows import ParquetRows
 from countless.data.encoding.table import find_schema, read_schema
 from countless.data.sources.source import Source, connect
@@ -46,11 +46,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def merged(file: str, most: int) -> tuple[Source, Merged]:
+def merged(file: str, most: int) -> tuple[Source, MergedScans]:
     source = Source.open(file)
     rows = ParquetRows((file,), (source.count(),))
     assert pieces(rows) == 6
-    return source, Merged(source, rows, here, most)
+    return source, MergedScans(source, rows, here, most)
 
 
 @pytest.mark.parametrize("options", [EncodeOptions(), EncodeOptions(max_distinct=500, exclude=("a",), text=("city",))])
@@ -88,7 +88,7 @@ def test_values_with_the_same_hash_are_counted_apart(tmp_path: Path, monkeypatch
     order = "'Order ' || range % 250 || ' of customer ' || range // 250"
     connect().execute(f"COPY (SELECT {order} AS item FROM range(60000)) TO '{path}'")
     source = Source.open(path)
-    finder = Merged(source, ParquetRows((str(path),), (60_000,)), here, 5_000)
+    finder = MergedScans(source, ParquetRows((str(path),), (60_000,)), here, 5_000)
     ((distinct, _),) = finder.facts(["item"])[1]
     assert distinct == pytest.approx(60_000, rel=0.06)
 

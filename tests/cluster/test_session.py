@@ -12,7 +12,7 @@ import pytest
 from countless.cli.main import main
 from countless.cluster.backend import own_folder
 from countless.cluster.session import Cluster, ClusterNode
-from countless.cluster.shared import require_shared, sees
+from countless.cluster.shared import access_problem, require_shared
 from countless.cluster.training import Workers
 from countless.errors import ClusterError, CountlessError, MissingExtraError, OptionError
 from countless.estimator.fitting.fit import fit
@@ -66,7 +66,10 @@ def test_a_cluster_that_refuses() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         cluster = Cluster(f"127.0.0.1:{server.getsockname()[1]}")
         cluster.ray = NoRay()
-        with pytest.raises(ClusterError, match=r"is no Ray cluster that lets us in: .* RAY_AUTH_TOKEN"), cluster:
+        with (
+            pytest.raises(ClusterError, match=r"is no Ray cluster, or it refused the connection: .* RAY_AUTH_TOKEN"),
+            cluster,
+        ):
             pass
 
 
@@ -104,7 +107,7 @@ class TestSharedFolder:
 
     def test_is_another(self, tmp_path: Path) -> None:
         (tmp_path / "mark").write_text("another token")
-        assert "has another" in str(sees(str(tmp_path / "mark"), "token"))
+        assert "has another" in str(access_problem(str(tmp_path / "mark"), "token"))
 
     def test_cannot_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()

@@ -257,7 +257,7 @@ def test_walking_paths_are_the_plain_ones(
     sampler: Any, samples: int, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The readable twin makes a whole forward pass for each position, and draws the same symbols."""
-    monkeypatch.setattr("countless.engine.paper.columns.TOGETHER", together)
+    monkeypatch.setattr("countless.engine.paper.columns.GROUP_PATHS", together)
     runtime = ResMadeRuntime(SPEC, network(SPEC).arrays(), order_index=1)
     radices = SPEC.sizes[1:3]
     box = Box((*box_of({0: [0, 2], 3: [1, 2]}, SPEC.sizes).filters, Filter((1, 2), digit_range(3, 9, radices))))

@@ -1,4 +1,4 @@
-"""A worker of a distributed training run: the same training loop as on one machine."""
+"""A worker of a distributed training run, which uses the same training loop as on one machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from countless.train.loop import Progress, train
 from countless.train.parallel.team import ProcessGroup
 from countless.train.tasks.recipe import Recipe
 
-TOLD_EVERY = 1.0  # seconds between two reports of progress
+REPORT_SECONDS = 1.0  # seconds between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -25,51 +25,51 @@ class WorkerInstructions:
 
     recipe: Recipe
     codes: Path
-    rows: int  # of which the first ones are trained on
+    rows: int  # number of rows, from the first, to train on
     memory: Memory
     checkpoint: Path
-    letters: Path
+    run_folder: Path
     threads: int
     save_every: float
 
 
 def work(config: dict[str, WorkerInstructions]) -> None:
-    """Train as one of the team, whose process group Ray has started: once, and again whenever a worker was lost."""
+    """Train as a member of the team, whose process group Ray has started. Ray calls it again after losing a worker."""
     from ray.train.torch import get_device
 
-    order = config["order"]
-    team, interrupt = ProcessGroup(order.threads), Interrupt()
-    letters = RunFolder(order.letters)
-    teller = _Teller(letters, interrupt)
+    instructions = config["instructions"]
+    team, interrupt = ProcessGroup(instructions.threads), Interrupt()
+    run_folder = RunFolder(instructions.run_folder)
+    reporter = _ProgressReporter(run_folder, interrupt)
     try:
-        table = mapped_table(CodesFolder.open(order.codes), order.memory).sampled(order.rows, 0)
+        table = mapped_table(CodesFolder.open(instructions.codes), instructions.memory).sampled(instructions.rows, 0)
         trained = train(
-            order.recipe.task(table, str(get_device())),
-            order.recipe.options,
+            instructions.recipe.task(table, str(get_device())),
+            instructions.recipe.options,
             fingerprint=table.fingerprint,
-            checkpoint=order.checkpoint,
+            checkpoint=instructions.checkpoint,
             resume=True,
-            on_progress=teller if team.leads else None,
+            on_progress=reporter if team.leads else None,
             team=team,
             interrupt=interrupt,
-            save_every=order.save_every,
+            save_every=instructions.save_every,
         )
         if team.leads:
-            letters.tell_result(trained)
+            run_folder.write_result(trained)
     except CountlessError as error:
-        letters.tell_error(error)
+        run_folder.write_error(error)
 
 
-class _Teller:
+class _ProgressReporter:
     """Reports the progress of training about once a second, and checks whether to stop."""
 
-    def __init__(self, letters: RunFolder, interrupt: Interrupt) -> None:
-        self._letters, self._interrupt = letters, interrupt
+    def __init__(self, run_folder: RunFolder, interrupt: Interrupt) -> None:
+        self._run_folder, self._interrupt = run_folder, interrupt
         self._last = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        if time.monotonic() - self._last < TOLD_EVERY and progress.fraction < 1.0:
+        if time.monotonic() - self._last < REPORT_SECONDS and progress.fraction < 1.0:
             return
         self._last = time.monotonic()
-        self._letters.tell_progress(progress)
-        self._interrupt.requested |= self._letters.asked_to_stop()
+        self._run_folder.write_progress(progress)
+        self._interrupt.requested |= self._run_folder.stop_requested()
