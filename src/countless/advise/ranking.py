@@ -28,6 +28,11 @@ class EstimatedQuestion:
     served_columns: set[str] = field(default_factory=set)
 
     @property
+    def unserved_columns(self) -> set[str]:
+        """The filtered columns that no chosen statistics serve."""
+        return set(self.question.filters) - self.served_columns
+
+    @property
     def error(self) -> float:
         """The logarithm of the planner's q-error against the model."""
         return abs(math.log(max(1.0, self.planner) / max(1.0, self.model)))
@@ -83,22 +88,16 @@ class Ranking:
 
     def served(self, estimated: EstimatedQuestion, columns: tuple[str, ...]) -> set[str]:
         """The columns of a question that statistics on ``columns`` would serve; empty if fewer than two."""
-        filtered = (set(columns) & set(estimated.question.filters)) - estimated.served_columns
-        if (
-            not all(estimated.question.filters[name].equality for name in filtered)
-            and self._combinations(columns) > COUNTABLE
-        ):
-            filtered = {name for name in filtered if estimated.question.filters[name].equality}
+        filtered = set(columns) & estimated.unserved_columns
+        by_equality = {name for name in filtered if estimated.question.filters[name].equality}
+        if by_equality != filtered and self._combinations(columns) > COUNTABLE:
+            filtered = by_equality
         return filtered if len(filtered) > 1 else set()
 
     def _pairs(self) -> list[tuple[str, ...]]:
         pairs: dict[tuple[str, ...], None] = {}
         for estimated in self.estimated_questions:
-            pairs.update(
-                dict.fromkeys(
-                    itertools.combinations(sorted(set(estimated.question.filters) - estimated.served_columns), 2)
-                )
-            )
+            pairs.update(dict.fromkeys(itertools.combinations(sorted(estimated.unserved_columns), 2)))
         return list(pairs)
 
     def _candidate(self, columns: tuple[str, ...]) -> Candidate:

@@ -1,8 +1,8 @@
 """Convergence of the model's own answers: more and more particles, until the estimates stop changing.
 
-A query that was answered exactly needs nothing. Any other is walked twice, with independent random numbers and several
-times the particles. It has settled if the two answers agree, and if they have not moved far from the answer before:
-two walks that have both missed the mass agree, too. Else it gets four times as many.
+A query with an exact answer is done. Any other is walked twice, with independent random numbers and several times the
+particles. It has settled if the two answers agree, and are near the previous answer: two walks that both missed the
+mass agree, too. Otherwise it gets four times as many particles.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
 from countless.evaluation.diagnosis.answered import DiagnosedQuery, Settled, Tell
 
-FIRST, STEP, MOST = 1_024, 4, 16_384  # particles: the first walks, the factor between walks, the last
-AGREE = 1.02  # the factor between two walks that agree
-NEAR = 1.1  # and between them and the answer before
+FIRST, STEP, MOST = 1_024, 4, 16_384  # particles of the first walks, factor between walks, most particles
+AGREE = 1.02  # largest ratio of two walks that agree
+NEAR = 1.1  # largest ratio of their mean and the previous answer
 SEEDS = (104_729, 1_299_709)  # of the two walks
-CHUNK = 32  # queries that are asked together
+CHUNK = 32  # queries that are estimated together
 
 
 @dataclass(frozen=True)
 class ConvergenceLimits:
-    """Most particles to use, to measure the model's own error."""
+    """When the model's own answer counts as found, and the most particles to use for it."""
 
     most: int = MOST
     agree: float = AGREE
     near: float = NEAR
 
     def levels(self, particles: int | None = None) -> list[int]:
-        """Numbers of particles to try in turn: all more than the answer under question had, if it had a fixed number.
+        """The numbers of particles to try in turn, larger than ``particles``, the fixed number of the answer.
 
         >>> limits = ConvergenceLimits()
         >>> limits.levels(), limits.levels(1_000), ConvergenceLimits(most=2_000).levels(), limits.levels(16_384)
@@ -53,37 +53,39 @@ def settle(
 ) -> list[Settled]:
     """The model's own answer to each question.
 
-    ``answers`` are the estimator's, with ``particles`` if that was fixed. A model of several orders shares a number of
-    particles among them, so it gets this many for each.
+    ``answers`` are the estimator's, with a fixed number of ``particles`` if that is not None. The orders of a model
+    share its particles, so a model of several orders gets this many for each.
     """
     orders = max(1, estimator.orders)
-    found = [Settled(answer.rows, "exact") for answer in answers]
-    open_ones = [index for index, answer in enumerate(answers) if answer.sampled]
+    settled = [Settled(answer.rows, "exact") for answer in answers]
+    open_indices = [index for index, answer in enumerate(answers) if answer.sampled]
     for level in effort.levels(None if particles is None else -(-particles // orders)):
-        if not open_ones:
+        if not open_indices:
             break
-        before, still = {index: found[index].rows for index in open_ones}, []
-        for first in range(0, len(open_ones), CHUNK):
-            tell(f"walking with {level:,} particles", first, len(open_ones))
-            chunk = open_ones[first : first + CHUNK]
+        previous, moving = {index: settled[index].rows for index in open_indices}, []
+        for start in range(0, len(open_indices), CHUNK):
+            tell(f"walking with {level:,} particles", start, len(open_indices))
+            chunk = open_indices[start : start + CHUNK]
             clauses = [questions[index].where for index in chunk]
             walks = [
                 estimator.estimate_many(clauses, method=MODEL_METHOD, particles=level * orders, seed=seed)
                 for seed in SEEDS
             ]
-            for index, one, other in zip(chunk, *walks, strict=True):
-                found[index] = _settled(one, other, level, before[index], effort)
-                if found[index].how == "moving":
-                    still.append(index)
-        tell(f"walking with {level:,} particles", len(open_ones), len(open_ones))
-        open_ones = still
-    return found
+            for index, first_walk, second_walk in zip(chunk, *walks, strict=True):
+                settled[index] = _settled(first_walk, second_walk, level, previous[index], effort)
+                if settled[index].how == "moving":
+                    moving.append(index)
+        tell(f"walking with {level:,} particles", len(open_indices), len(open_indices))
+        open_indices = moving
+    return settled
 
 
-def _settled(one: Estimate, other: Estimate, particles: int, before: float, effort: ConvergenceLimits) -> Settled:
-    """What two walks say, given the answer before."""
-    if not one.sampled:
-        return Settled(one.rows, "exact", particles)
-    rows, apart = (one.rows + other.rows) / 2, q_error(one.rows, other.rows)
-    steady = apart <= effort.agree and q_error(rows, before) <= effort.near
-    return Settled(rows, "settled" if steady else "moving", particles, apart)
+def _settled(
+    first_walk: Estimate, second_walk: Estimate, particles: int, previous: float, effort: ConvergenceLimits
+) -> Settled:
+    """The model's own answer from two walks, given the previous answer."""
+    if not first_walk.sampled:
+        return Settled(first_walk.rows, "exact", particles)
+    rows, ratio = (first_walk.rows + second_walk.rows) / 2, q_error(first_walk.rows, second_walk.rows)
+    has_settled = ratio <= effort.agree and q_error(rows, previous) <= effort.near
+    return Settled(rows, "settled" if has_settled else "moving", particles, ratio)
