@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from countless.cli.main import main
-from countless.cluster.backend import own_folder
+from countless.cluster.backend import make_run_folder
 from countless.cluster.session import Cluster, ClusterNode
 from countless.cluster.shared import access_problem, require_shared
 from countless.cluster.training import Workers
@@ -114,14 +114,14 @@ class TestSharedFolder:
         with pytest.raises(CountlessError, match=r"cannot write in .*; give a folder"):
             require_shared(Elsewhere(), tmp_path / "file" / "folder")  # type: ignore[arg-type]
         with pytest.raises(ClusterError, match=r"cannot write in .*; give a folder"):
-            own_folder(tmp_path / "nowhere")
+            make_run_folder(tmp_path / "nowhere")
 
     def test_what_a_killed_fit_left_is_removed(self, tmp_path: Path) -> None:
         """And not the folder of a fit of another model, which may be running."""
-        left, other = (own_folder(tmp_path, Path(f"{name}.checkpoint")) for name in ("one", "two"))
+        left, other = (make_run_folder(tmp_path, Path(f"{name}.checkpoint")) for name in ("one", "two"))
         (left / "run").mkdir()
         (tmp_path / "one.checkpoint").touch()
-        new = own_folder(tmp_path, Path("one.checkpoint"))
+        new = make_run_folder(tmp_path, Path("one.checkpoint"))
         assert {path.name for path in tmp_path.iterdir()} == {"one.checkpoint", new.name, other.name}
         assert left != new
 

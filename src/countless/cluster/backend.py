@@ -47,7 +47,7 @@ class RayBackend:
         with ExitStack() as stack:
             cluster = stack.enter_context(self._cluster)
             self._workers = Workers.on(cluster.machines(), resources.workers, resources.threads or 1)
-            self._folder = own_folder(shared, resources.checkpoint)
+            self._folder = make_run_folder(shared, resources.checkpoint)
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
             require_shared(cluster, self._folder)
             codes = (resources.codes or self._folder / "codes").absolute()
@@ -81,7 +81,7 @@ class RayBackend:
         return table, table if options.sample_rows is None else table.sampled(options.sample_rows, seed)
 
 
-def own_folder(shared: Path, checkpoint: Path | None = None) -> Path:
+def make_run_folder(shared: Path, checkpoint: Path | None = None) -> Path:
     """A new folder inside the ``shared`` one. Removes the folder of a killed fit with the same ``checkpoint``."""
     prefix = PREFIX
     if checkpoint is not None:

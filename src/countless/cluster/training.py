@@ -34,7 +34,9 @@ class Workers:
     @classmethod
     def on(cls, machines: list[ClusterNode], count: int | None, threads: int) -> Workers:
         """``count`` workers on these machines; by default one for each GPU, or for each machine."""
-        cpus, gpus = (sum(numbers) for numbers in zip(*((each.cpus, each.gpus) for each in machines), strict=True))
+        cpus, gpus = (
+            sum(numbers) for numbers in zip(*((machine.cpus, machine.gpus) for machine in machines), strict=True)
+        )
         count = count or gpus or len(machines)
         capacity = sum(machine.cpus // threads for machine in machines)
         if count > capacity:

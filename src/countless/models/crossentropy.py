@@ -28,16 +28,16 @@ class Gradients:
 class Segments:
     """The position of each row of a weight, if several positions share the weight."""
 
-    parts: list[slice]
+    slices: list[slice]
     members: Tensor  # (k, symbols) 1 where a symbol belongs to the position
     members_first: Tensor  # (symbols, k)
 
     @classmethod
-    def of(cls, parts: list[slice], like: Tensor) -> Segments:
-        members = like.new_zeros(len(parts), parts[-1].stop)
-        for row, part in zip(members, parts, strict=True):
-            row[part] = 1.0
-        return cls(parts, members, members.T.contiguous())
+    def of(cls, slices: list[slice], like: Tensor) -> Segments:
+        members = like.new_zeros(len(slices), slices[-1].stop)
+        for row, symbols in zip(members, slices, strict=True):
+            row[symbols] = 1.0
+        return cls(slices, members, members.T.contiguous())
 
 
 def narrow_cross_entropy(
@@ -63,8 +63,8 @@ def narrow_cross_entropy(
         probs = logits.exp()
         totals = segments.members @ probs  # (k, rows)
         if totals.min() < SAFE:  # one position is far below another: subtract each one's own largest logit
-            for part in segments.parts:
-                logits[part].sub_(logits[part].amax(0))
+            for symbols in segments.slices:
+                logits[symbols].sub_(logits[symbols].amax(0))
             torch.exp(logits, out=probs)
             totals = segments.members @ probs
         nats += (totals.log().sub_(logits.gather(0, target)) * count).sum()

@@ -47,7 +47,7 @@ class FoldedHead:
         return int(self.slots[-1].logits.stop)
 
     @property
-    def parts(self) -> list[slice]:
+    def logit_slices(self) -> list[slice]:
         return [slot.logits for slot in self.slots]
 
 

@@ -58,7 +58,7 @@ class FoldedOutput:
         self._folded = parameters.weight.new_zeros(head.symbols, head.cut)
         self._bias = parameters.bias.new_zeros(head.symbols)
         self._folded_grad, self._bias_grad = torch.zeros_like(self._folded), torch.zeros_like(self._bias)
-        self._segments = Segments.of(head.parts, parameters.weight)
+        self._segments = Segments.of(head.logit_slices, parameters.weight)
         self._forward, self._backward = [], []
         for slot in head.slots:
             folded_block, weight_block = (slot.logits, slice(None, slot.cut)), (slot.features, slice(None, slot.cut))

@@ -84,7 +84,7 @@ class Kernel:
 
         It walks as :func:`countless.engine.columns.particle_budget.adaptive` does.
         """
-        density, exact, most, visited, rows, variance, parts = self._module.ask(
+        density, exact, most, visited, rows, variance, part_densities = self._module.ask(
             self._model,
             question,
             effort.budget,
@@ -96,11 +96,11 @@ class Kernel:
             rare,
         )
         answer = Answer(density, exact, most, visited, int(rows), None if exact else math.sqrt(variance))
-        return answer, list(map(PartDensity._make, parts))
+        return answer, list(map(PartDensity._make, part_densities))
 
     def _tabulate(self, boxes: Sequence[Box]) -> None:
         """Compute the transitions of digit sets in compiled code."""
-        for constraint in [item.constraint for box in boxes for item in box.filters]:
+        for constraint in [box_filter.constraint for box in boxes for box_filter in box.filters]:
             if isinstance(constraint, DigitSet) and constraint.start != FREE and not constraint.is_tabulated:
                 constraint.adopt(tabulated(constraint, self._module))
 

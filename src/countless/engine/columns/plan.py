@@ -28,9 +28,9 @@ def walk(box: Box, order: tuple[int, ...]) -> list[Step]:
     ranks = ranks_of(order)
     steps = [
         Step(position, index, transitions)
-        for index, item in enumerate(box.filters)
-        if item.constraint.start != FREE
-        for position, transitions in zip(item.positions, item.constraint.transitions, strict=True)
+        for index, box_filter in enumerate(box.filters)
+        if box_filter.constraint.start != FREE
+        for position, transitions in zip(box_filter.positions, box_filter.constraint.transitions, strict=True)
     ]
     return sorted(steps, key=lambda step: ranks[step.position])
 
@@ -75,7 +75,7 @@ class States:
     def __init__(self, box: Box, states: IntArray | None = None) -> None:
         self.box = box
         self.states = (
-            np.array([[item.constraint.start for item in box.filters]]) if states is None else states
+            np.array([[box_filter.constraint.start for box_filter in box.filters]]) if states is None else states
         )  # (K, filters)
 
     def weights(self, step: Step, size: int) -> FloatArray:

@@ -71,16 +71,18 @@ def trace(runtime: Runtime[State], request: Trace, budget: int, step_offsets: Fl
             label_keys = child_labels * (size + 1) + alive % (size + 1)
             alive = alive[np.argsort(label_keys, kind="stable")]
             child_labels = np.unique(np.sort(label_keys), return_inverse=True)[1]
-        chosen, mass = np.arange(len(alive)), flat[alive]
+        survivors, mass = np.arange(len(alive)), flat[alive]
         if len(alive) > budget and not last:
             hint = hint_of(request.box, steps, step_index)
             hints = np.ones(len(alive)) if hint is None else hint[alive % (size + 1)]
             if any(earlier.position in request.labels for earlier in steps[: step_index + 1]):
                 hints = even_hints(mass, child_labels, request.power, hints)
-            chosen, mass = (thin_scattered if request.scattered else thin)(mass, budget, offset, request.power, hints)
-            exact &= len(chosen) == len(alive)
-        parents, symbols = np.divmod(alive[chosen], size + 1)
-        labels = child_labels[chosen]
+            survivors, mass = (thin_scattered if request.scattered else thin)(
+                mass, budget, offset, request.power, hints
+            )
+            exact &= len(survivors) == len(alive)
+        parents, symbols = np.divmod(alive[survivors], size + 1)
+        labels = child_labels[survivors]
         levels.append((step.position, parents, symbols))
         if not last:
             state = runtime.advance(state, parents, step.position, symbols)

@@ -102,7 +102,7 @@ def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, see
     labels = [position for axis in axes[:groups] for position in axis.positions]
     values = math.prod(axis.size for axis in axes[:groups])
     particles = min(MOST, max(LEAST, PER_VALUE * values, *(axis.size for axis in axes)))
-    if math.prod(int(np.count_nonzero(item.constraint.weights)) for item in listed.filters) > particles:
+    if math.prod(int(np.count_nonzero(box_filter.constraint.weights)) for box_filter in listed.filters) > particles:
         listed = runtimes.hinted(listed)  # otherwise nothing will be thinned, and hints are not needed
     trace = Trace(listed, labels, expand=groups < len(axes) or bool(box.texts))
     rows = traced(runtimes.columns, trace, particles, seed)
@@ -130,8 +130,8 @@ def _corrected(runtimes: Runtimes, rows: Traced, axes: Sequence[Axis], groups: i
         return rows.masses
     masses = rows.masses * np.exp(np.mean(factors, axis=0))
     labels = np.unique(combination_numbers(rows, axes[:groups]), return_inverse=True)[1]
-    before, after = np.bincount(labels, rows.masses), np.bincount(labels, masses)
-    scale = np.divide(before, after, out=np.zeros(len(before)), where=after > 0)
+    old_sums, new_sums = np.bincount(labels, rows.masses), np.bincount(labels, masses)
+    scale = np.divide(old_sums, new_sums, out=np.zeros(len(old_sums)), where=new_sums > 0)
     corrected: FloatArray = masses * scale[labels]
     return corrected
 
@@ -172,11 +172,11 @@ def combination_numbers(rows: Traced, axes: Sequence[Axis]) -> IntArray:
 
 def with_axes(box: Box, axes: Sequence[Axis]) -> Box:
     """The box with a filter on each axis that reads every position. Its own filters on the axes stay in force."""
-    own_filters = {item.positions: item for item in box.filters}
+    own_filters = {box_filter.positions: box_filter for box_filter in box.filters}
     listed = []
     for axis in axes:
-        item = own_filters.pop(axis.positions, None)
-        weights = None if item is None else item.constraint.weights.astype(np.float64)
+        box_filter = own_filters.pop(axis.positions, None)
+        weights = None if box_filter is None else box_filter.constraint.weights.astype(np.float64)
         listed.append(Filter(axis.positions, axis.listed(weights)))
     return Box((*own_filters.values(), *listed), box.texts)
 
@@ -193,5 +193,5 @@ def counted(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> BoxMasses | N
     shares = table.sum(axis=other_axes) if other_axes else table
     flat = shares.ravel()
     occurring = np.flatnonzero(flat)
-    is_count = all(np.isin(item.constraint.weights, (0, 1)).all() for item in listed.filters)
+    is_count = all(np.isin(box_filter.constraint.weights, (0, 1)).all() for box_filter in listed.filters)
     return occurring, flat[occurring], True, is_count

@@ -55,7 +55,7 @@ def progressive(
     start_of_sample = np.repeat(np.arange(len(starts.nodes)), samples_per_start)
     total, rows = 0.0, 0
     for begin in range(0, len(start_of_sample), GROUP_SAMPLES):
-        mass, computed = _mass(tree, machine, starts.some(start_of_sample[begin : begin + GROUP_SAMPLES]), rng)
+        mass, computed = _mass(tree, machine, starts.at(start_of_sample[begin : begin + GROUP_SAMPLES]), rng)
         total += mass / samples_per_start
         rows += computed
     return total, rows

@@ -99,7 +99,7 @@ def _skipping(
 ) -> tuple[float, int]:
     plan = StringSearchPlan(runtime, strings, contexts=contexts)
     density, rows = progressive(plan.tree, plan.machine, plan.starts, samples, rng)
-    return density + float(plan.beyond[0]), rows + plan.rows
+    return density + float(plan.mass_after_cut[0]), rows + plan.rows
 
 
 def _enumeration(plan: StringSearchPlan, budget: int | None, seed: int) -> Walked:

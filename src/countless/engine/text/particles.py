@@ -26,8 +26,8 @@ class Budget:
     @classmethod
     def of(cls, contexts: int) -> Budget:
         """A budget for several contexts: some more prefixes for each, so that every context keeps a few."""
-        more = min(contexts - 1, MOST_MORE)
-        return cls(cls.searching + 2 * more, cls.surviving + more)
+        extra_contexts = min(contexts - 1, MOST_MORE)
+        return cls(cls.searching + 2 * extra_contexts, cls.surviving + extra_contexts)
 
 
 @dataclass(frozen=True, eq=False)

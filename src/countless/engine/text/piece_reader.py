@@ -101,29 +101,29 @@ class PieceReader:
 
     def _by_pattern(self, find: Callable[[Automaton], list[Piece] | None]) -> list[Piece] | Unknown | None:
         """The result of ``find``, if it follows from the pattern that the automaton was compiled from."""
-        known, known_of_complement = self.known, self._known_of_complement
-        if known is None and known_of_complement is None:
+        known_pieces, known_of_complement = self.pattern_pieces, self._complement_pieces
+        if known_pieces is None and known_of_complement is None:
             return UNKNOWN
         if find is required:
-            return [] if known is None else longest(known.required)
+            return [] if known_pieces is None else longest(known_pieces.required)
         if find is sufficient:
             return [] if known_of_complement is None else shortest(known_of_complement.excluded)
         # With few letters, an automaton without a piece may still be a union: of a piece for each other letter.
         no_union = UNKNOWN if len(self._columns) <= MOST_PIECES else None
         if known_of_complement is not None and known_of_complement.exact:
             return no_union if known_of_complement.required else shortest(known_of_complement.excluded)
-        if known is None or not (known.exact or known.gapped):
+        if known_pieces is None or not (known_pieces.exact or known_pieces.gapped):
             return UNKNOWN
-        pieces = longest(known.required)
-        return pieces if known.exact and not known.excluded and len(pieces) == 1 else no_union
+        pieces = longest(known_pieces.required)
+        return pieces if known_pieces.exact and not known_pieces.excluded and len(pieces) == 1 else no_union
 
     @cached_property
-    def known(self) -> ReadPieces | None:
+    def pattern_pieces(self) -> ReadPieces | None:
         """The pieces that the automaton's pattern gives."""
         return self._read(self._cache.get(KNOWN))
 
     @cached_property
-    def _known_of_complement(self) -> ReadPieces | None:
+    def _complement_pieces(self) -> ReadPieces | None:
         """The pieces that the pattern gives for the complement."""
         return self._read(self._cache.get(KNOWN_OF_OTHERS))
 
@@ -182,7 +182,9 @@ class PieceReader:
         if are_disjoint:
             rows, least = sum(count.rows for count in counts), sum(count.least for count in counts)
         else:
-            none_of_them = reduce(lambda left, count: left * (1.0 - count.rows / max(1.0, self.total)), counts, 1.0)
+            none_of_them = reduce(
+                lambda product, count: product * (1.0 - count.rows / max(1.0, self.total)), counts, 1.0
+            )
             rows, least = self.total * (1.0 - none_of_them), max(count.least for count in counts)
             steps = max(1, steps)
         least = min(least, most)
@@ -210,9 +212,11 @@ class PieceReader:
         ]
         counts += absent
         most = min([self.total, *(count.most for count in counts)])
-        rows = reduce(lambda left, count: left * count.rows / max(1.0, self.total), counts, self.total)
+        rows = reduce(lambda product, count: product * count.rows / max(1.0, self.total), counts, self.total)
         least = 0.0
-        if self.known is not None and self.known.exact:  # from the largest number of rows that lack a piece
+        if (
+            self.pattern_pieces is not None and self.pattern_pieces.exact
+        ):  # from the largest number of rows that lack a piece
             least = max(0.0, self.total - sum(self.total - count.least for count in counts))
         return RowRange(min(max(rows, least), most), least, most, sum(count.steps + 1 for count in counts))
 

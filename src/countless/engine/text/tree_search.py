@@ -53,20 +53,22 @@ class StringSearchPlan:
             starts = Starts(np.arange(len(weights) * offsets), np.repeat(weights, offsets), self.tree.roots)
         elif spec.gaps:
             prefix = SymbolAutomaton(strings, spec).spelled(0)
-            rest = strings.after(prefix.state)
-            if 0 < len(prefix.symbols) < spec.length and rest.is_left_ideal and not rest.all():
-                strings, starts = rest, self._starts_after_prefix(prefix, spec, weights)
+            after_prefix = strings.after(prefix.state)
+            if 0 < len(prefix.symbols) < spec.length and after_prefix.is_left_ideal and not after_prefix.all():
+                strings, starts = after_prefix, self._starts_after_prefix(prefix, spec, weights)
         self.skips = starts is not None
         self.machine = SymbolAutomaton(strings.last() if self.skips else strings, spec, lengths)
-        self.beyond = np.zeros(len(weights))  # the mass of matches that begin where the string was cut, or later
+        self.mass_after_cut = np.zeros(
+            len(weights)
+        )  # the mass of matches that begin where the string was cut, or later
         if starts is None:
             self.starts = start_of(self.tree, spec, weights)
             return
         roots = np.arange(len(starts.nodes)).reshape(len(weights), -1)
         ends = roots[:, -1]  # the offset without room for another character
         cut = float(strings.cut_weights()[0]) * (1.0 if lengths is None else float(lengths[-1]))
-        self.beyond = starts.masses[ends] * starts.following[ends, spec.cut] * cut
-        self.starts = starts.some(roots[:, :-1].ravel())
+        self.mass_after_cut = starts.masses[ends] * starts.following[ends, spec.cut] * cut
+        self.starts = starts.at(roots[:, :-1].ravel())
 
     def _starts_after_prefix(self, prefix: Spelling, spec: TextSpec, weights: FloatArray) -> Starts:
         """The starts after the fixed beginning, in each context: right behind it, and after every gap."""
@@ -102,19 +104,19 @@ class Walked:
 
 def by_particles(plan: StringSearchPlan, budget: int | None, seed: int) -> Walked:
     """A walk with unique weighted prefixes: at most ``budget`` at once, in all contexts together."""
-    limits = Budget.of(len(plan.beyond)) if budget is None else Budget(budget, budget)
+    limits = Budget.of(len(plan.mass_after_cut)) if budget is None else Budget(budget, budget)
     walk = Walk(plan.tree, plan.machine)
     starts = _thinned_starts(plan, seed)
     walked = particles(walk, starts, limits, random_numbers(seed, 0, plan.machine.spec.length + 1))
     exact = walked.exact and len(starts.nodes) == len(plan.starts.nodes)
-    return Walked(walked.masses + plan.beyond, exact, walked.most, walk.forward_rows + plan.rows)
+    return Walked(walked.masses + plan.mass_after_cut, exact, walked.most, walk.forward_rows + plan.rows)
 
 
 def _thinned_starts(plan: StringSearchPlan, seed: int) -> Starts:
     """The plan's starts. Very many starts of several contexts are thinned without bias, by their mass after the first
     character of a match."""
     starts, machine = plan.starts, plan.machine
-    if len(starts.nodes) <= MOST_STARTS or len(plan.beyond) == 1:
+    if len(starts.nodes) <= MOST_STARTS or len(plan.mass_after_cut) == 1:
         return starts
     chances, states = starts.following.astype(np.float64), np.zeros(len(starts.nodes), dtype=np.int64)
     first_chances = chances[:, machine.symbols] @ machine.weights[0]
@@ -123,13 +125,13 @@ def _thinned_starts(plan: StringSearchPlan, seed: int) -> Starts:
     alive = np.flatnonzero(masses)
     (offset,) = random_numbers(seed, STARTS_STREAM, 1)
     indices, weights = thin(masses[alive], MOST_STARTS, offset, SEARCHING_POWER)
-    thinned = starts.some(alive[indices])
+    thinned = starts.at(alive[indices])
     return replace(thinned, masses=thinned.masses * weights / masses[alive[indices]])
 
 
 def by_enumeration(plan: StringSearchPlan) -> Walked:
     """A walk through every prefix."""
     walk = Walk(plan.tree, plan.machine)
-    masses = exact(walk, plan.starts) + plan.beyond
+    masses = exact(walk, plan.starts) + plan.mass_after_cut
     rows = walk.forward_rows + plan.rows
     return Walked(masses, exact=True, particles=rows, rows=rows)

@@ -20,7 +20,7 @@ class Starts:
     masses: FloatArray
     following: Weights
 
-    def some(self, indices: slice | IntArray) -> Starts:
+    def at(self, indices: slice | IntArray) -> Starts:
         """The starts at these indices."""
         return Starts(self.nodes[indices], self.masses[indices], self.following[indices])
 

@@ -36,17 +36,17 @@ class Diagnosis:
     @property
     def q_error(self) -> dict[str, float]:
         """Quantiles of the factor between estimate and truth."""
-        return quantiles([item.q_error for item in self.answers])
+        return quantiles([answer.q_error for answer in self.answers])
 
     @property
     def sampler_error(self) -> dict[str, float]:
         """Quantiles of the factor between the estimate and the model's own answer."""
-        return quantiles([item.sampler_error for item in self.answers])
+        return quantiles([answer.sampler_error for answer in self.answers])
 
     @property
     def model_error(self) -> dict[str, float]:
         """Quantiles of the factor between the model's own answer and the truth."""
-        return quantiles([item.model_error for item in self.answers])
+        return quantiles([answer.model_error for answer in self.answers])
 
     @property
     def by_filters(self) -> tuple[Group, ...]:
@@ -72,13 +72,13 @@ class Diagnosis:
     @property
     def samplers(self) -> int:
         """The number of queries in which the sampler's error is the larger part."""
-        return sum(item.is_samplers for item in self.answers)
+        return sum(answer.is_samplers for answer in self.answers)
 
     @property
     def blamed_columns(self) -> list[tuple[tuple[str, ...], int]]:
         """Sets of columns that are to blame for the worst queries, with their numbers of queries."""
-        sets = Counter(item.blame.columns for item in self.worst if item.blame is not None and not item.blame.whole)
-        return sorted(sets.items(), key=lambda item: (-item[1], len(item[0]), item[0]))
+        sets = Counter(bad.blame.columns for bad in self.worst if bad.blame is not None and not bad.blame.whole)
+        return sorted(sets.items(), key=lambda entry: (-entry[1], len(entry[0]), entry[0]))
 
     def to_json(self, *, answers: bool = False) -> dict[str, Any]:
         """Plain data; with ``answers``, also of every query."""
@@ -95,14 +95,14 @@ class Diagnosis:
                 "sampler_error": self.sampler_error,
                 "model_error": self.model_error,
                 "larger_part": self.samplers,
-                "larger_part_of_worst": sum(item.blame is None for item in self.worst),
+                "larger_part_of_worst": sum(bad.blame is None for bad in self.worst),
                 "own_answers": self.model_answer_counts,
                 "most_particles": self.effort.most,
                 "agree_within": round(self.effort.agree - 1, 6),
             },
-            "worst": [item.to_json() for item in self.worst],
+            "worst": [bad.to_json() for bad in self.worst],
         }
-        return fields | {"answers": [item.to_json() for item in self.answers]} if answers else fields
+        return fields | {"answers": [answer.to_json() for answer in self.answers]} if answers else fields
 
 
 def diagnose(

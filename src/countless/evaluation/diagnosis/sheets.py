@@ -81,8 +81,9 @@ def sampler_sheet(diagnosis: Diagnosis) -> Sheet:
         notes=(
             "sampler: the answer against the model's own; model: its own answer against the truth; "
             f"the sampler's is larger in {diagnosis.samplers:,} of {len(diagnosis.answers):,} queries",
-            f"the model's own answer: exact in {exact}; in {settled} from more particles, until two seeds agreed within "
-            f"{diagnosis.effort.agree - 1:.0%}; in {moving} it still moved with {limit} particles, and is the mean of two",
+            f"the model's own answer: exact in {exact}; in {settled} from more particles, until two seeds agreed "
+            f"within {diagnosis.effort.agree - 1:.0%}; in {moving} it still moved with {limit} particles, and is the "
+            "mean of two",
         ),
     )
 

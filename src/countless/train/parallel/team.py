@@ -46,11 +46,11 @@ class ProcessGroup(Team):
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace each gradient by its sum. All are sent in one message, because each message takes time."""
         trained = [parameter for parameter in parameters if parameter.requires_grad]
-        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in trained]
+        gradients = [torch.zeros_like(tensor) if tensor.grad is None else tensor.grad for tensor in trained]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
-        for parameter, part in zip(trained, torch.split(flat, [each.numel() for each in trained]), strict=True):
-            parameter.grad = part.view_as(parameter)
+        for parameter, summed in zip(trained, torch.split(flat, [tensor.numel() for tensor in trained]), strict=True):
+            parameter.grad = summed.view_as(parameter)
 
     def summed(self, *numbers: float) -> list[float]:
         tensor = torch.tensor(numbers, dtype=torch.float64)
