@@ -18,7 +18,7 @@ def naive(tree: Tree, machine: SymbolAutomaton, samples: int, rng: np.random.Gen
     Strings with an equal prefix share its computation. Where they differ, they go on in groups that fit the processor's
     cache. Returns the accepted share and the number of computed rows.
     """
-    spec, columns = machine.spec, _ColumnOfSymbol(machine)
+    spec, columns_of_symbols = machine.spec, _ColumnOfSymbol(machine)
     accepted, rows = 0.0, 0
     zeros = np.zeros(samples, dtype=np.int64)
     groups = [(0, zeros, zeros, np.repeat(tree.starts[:1], samples, axis=0))]
@@ -26,11 +26,11 @@ def naive(tree: Tree, machine: SymbolAutomaton, samples: int, rng: np.random.Gen
         position, nodes, states, following = groups.pop()
         symbols = draw(following, rng)
         accepted += float(machine.ending[states, symbols].sum())
-        is_read = columns.is_read[symbols]  # a symbol without a letter is in no set
+        is_read = columns_of_symbols.is_read[symbols]  # a symbol without a letter is in no set
         if position == spec.length or not is_read.any():
             continue
         nodes, states, symbols = nodes[is_read], states[is_read], symbols[is_read]
-        states = machine.next[states, columns.columns(symbols, rng)]
+        states = machine.next[states, columns_of_symbols.draw_columns(symbols, rng)]
         distinct, index_of = np.unique(nodes * spec.symbols + symbols, return_inverse=True)
         nodes = tree.size + index_of
         following = tree.extend(distinct // spec.symbols, distinct % spec.symbols)[index_of]
@@ -115,7 +115,7 @@ class _ColumnOfSymbol:
             columns = np.flatnonzero(machine.symbols == symbol)
             self._choices[symbol] = columns, machine.shares[columns] / machine.shares[columns].sum()
 
-    def columns(self, symbols: IntArray, rng: np.random.Generator) -> IntArray:
+    def draw_columns(self, symbols: IntArray, rng: np.random.Generator) -> IntArray:
         """A column for each symbol."""
         columns_read: IntArray = self._first[symbols]
         for symbol, (columns, shares) in self._choices.items():
