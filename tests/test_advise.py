@@ -197,16 +197,19 @@ def test_filters_of_a_question(addresses: Path) -> None:
 
 
 def test_the_best_set_is_chosen_first_and_each_column_served_once() -> None:
-    parts = {name: ColumnFilter(f"{name} = 1", True) for name in "abc"}
+    equalities = {name: ColumnFilter(f"{name} = 1", True) for name in "abc"}
     ranges = {name: ColumnFilter(f"{name} > 1", False) for name in "cd"}
-    judged = [
-        EstimatedQuestion(PlannerQuestion("abc", parts), 1.0, 100.0),
+    estimated_questions = [
+        EstimatedQuestion(PlannerQuestion("abc", equalities), 1.0, 100.0),
         EstimatedQuestion(PlannerQuestion("cd", ranges), 10.0, 500.0),
     ]
     joint = {"(a = 1) AND (b = 1)": 90.0, "(c > 1) AND (d > 1)": 500.0}
 
     def chosen(combinations: int) -> list[tuple[str, ...]]:
-        fresh = [EstimatedQuestion(one.question, one.planner, one.model) for one in judged]
+        fresh = [
+            EstimatedQuestion(estimated.question, estimated.planner, estimated.model)
+            for estimated in estimated_questions
+        ]
         ranking = Ranking(fresh, lambda columns: combinations, lambda where: 10.0, lambda where: joint.get(where, 10.0))
         return [statistic.columns for statistic in ranking.choose(5)]
 

@@ -63,11 +63,11 @@ def test_some_values_make_a_grid_that_is_as_good(file: str) -> None:
     """Each piece tells 300 of its 900 values."""
     source, finder = merged(file, 300)
     options = EncodeOptions(max_distinct=100, text=("url",))
-    found = find_schema(finder, options, lambda stage, rows=None: None)
+    merged_schema = find_schema(finder, options, lambda stage, rows=None: None)
     exact = read_schema(source, options)
-    assert [column.name for column in found.columns] == [column.name for column in exact.columns]
+    assert [column.name for column in merged_schema.columns] == [column.name for column in exact.columns]
     for name in ("measure", "odd"):
-        column, true = (schema.coded[schema.find(name) or 0] for schema in (found, exact))
+        column, true = (schema.coded[schema.find(name) or 0] for schema in (merged_schema, exact))
         assert column.grid is not None
         assert true.grid is not None
         assert column.has_null == true.has_null
@@ -77,8 +77,8 @@ def test_some_values_make_a_grid_that_is_as_good(file: str) -> None:
         counts = source.counts([f"{name} >= {one} AND {name} < {two}" for one, two in pairwise(least)])
         usual = 5000 / column.grid.cells
         assert all(0.3 * usual < count < 2 * usual for count in counts)
-    assert found.texts[0].distinct == pytest.approx(exact.texts[0].distinct, rel=0.05)
-    assert found.texts[0].frequencies == exact.texts[0].frequencies
+    assert merged_schema.texts[0].distinct == pytest.approx(exact.texts[0].distinct, rel=0.05)
+    assert merged_schema.texts[0].frequencies == exact.texts[0].frequencies
 
 
 def test_values_with_the_same_hash_are_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

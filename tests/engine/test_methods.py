@@ -163,8 +163,8 @@ class TestSeveralPositions:
     @pytest.mark.parametrize("method", SAMPLERS)
     def test_sampled(self, method: str) -> None:
         runtime, box, truth = self.case(3, 12)
-        found = [ask(method, runtime, box, 4, s).density for s in range(SEEDS)]
-        assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(SEEDS)
+        sampled_densities = [ask(method, runtime, box, 4, s).density for s in range(SEEDS)]
+        assert abs(np.mean(sampled_densities) - truth) < 4.5 * np.std(sampled_densities, ddof=1) / np.sqrt(SEEDS)
 
 
 class TestDensity:
@@ -212,12 +212,12 @@ class TestDensity:
             monkeypatch.setitem(METHODS, "mine", Method(ask, uses_counts=True))
             monkeypatch.setitem(METHODS, "other", Method(ask))
             runtimes = Runtimes((runtime, runtime) if name.startswith("multi-order") else (runtime,), counts=counts)
-            (mine,), (other,), (own,) = (
+            (mine,), (other,), (answer_of_method,) = (
                 densities(runtimes, [region], method, 20, 0) for method in ("mine", "other", name)
             )
             assert (mine.value, mine.answers[0].counted) == (0.5, True)
             assert (other.value != 0.5, other.answers[0].counted) == (True, False)
-            assert own == (mine if METHODS[name].uses_counts else other)
+            assert answer_of_method == (mine if METHODS[name].uses_counts else other)
 
     def test_a_method_of_evidence_rows_has_no_density(self) -> None:
         """It is registered, and what the engine offers instead are the methods of the model alone."""

@@ -50,8 +50,8 @@ def among(*texts: str) -> Pattern:
     return lambda letters: one_of(script_of(letters), texts)
 
 
-def sized(*wanted: bool) -> Pattern:
-    return lambda letters: Language(Automaton.constant(letters, True), False, False, np.array(wanted)).strings
+def sized(*allowed_lengths: bool) -> Pattern:
+    return lambda letters: Language(Automaton.constant(letters, True), False, False, np.array(allowed_lengths)).strings
 
 
 def finds(pattern: str) -> Pattern:

@@ -99,14 +99,14 @@ def test_a_thinned_walk_is_unbiased(model: str, name: str) -> None:
     assert abs(np.mean(totals) - runtime.truth(language)) < 4.5 * error + 1e-6
 
 
-@pytest.mark.parametrize("held", [16, 10_000])
+@pytest.mark.parametrize("budget", [16, 10_000])
 @pytest.mark.parametrize("model", ["rare", "null", "cut soon"])
 @pytest.mark.parametrize("name", ["everything", "%ab%", "a%b", "NULL or %ab%", "(a|bb)+x?"])
 def test_values_come_as_often_as_the_model_has_them(
-    monkeypatch: pytest.MonkeyPatch, held: int, model: str, name: str
+    monkeypatch: pytest.MonkeyPatch, budget: int, model: str, name: str
 ) -> None:
     for bound in ("LEAST", "MOST"):
-        monkeypatch.setattr(f"countless.engine.text.sampling.{bound}", held)
+        monkeypatch.setattr(f"countless.engine.text.sampling.{bound}", budget)
     runtime = MODELS[model]
     language = languages(runtime)[name]
     expected = conditional(runtime, language)

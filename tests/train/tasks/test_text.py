@@ -74,20 +74,20 @@ class TestBatches:
     @pytest.mark.parametrize("row", range(len(ROWS)))
     def test_windows_share_out_the_string_from_a_random_place_on(self, row: int) -> None:
         made, string = strings_of(ROWS), symbols(ROWS[row])
-        seen = set()
+        seen_beginnings = set()
         for seed in range(150):
             batch = items(made.windows(torch.tensor([row]), stream(seed, 0)))
             first = batch[0][1][0] if batch else None
-            seen.add(first)
+            seen_beginnings.add(first)
             starts = [] if first is None else list(range(first, len(string), WINDOW))
             assert [positions[0] for _, positions, _ in batch] == starts
             for start, (tokens, positions, targets) in zip(starts, batch, strict=True):
                 assert positions == [min(start + index, LONG.length) for index in range(WINDOW + 1)]
                 assert targets == [IGNORED, *padded(string[start + 1 :], WINDOW)]
-                known = string[start : start + WINDOW]
-                assert tokens[: len(known) + 1] == [made.spec.mask, *known]
+                window_symbols = string[start : start + WINDOW]
+                assert tokens[: len(window_symbols) + 1] == [made.spec.mask, *window_symbols]
         beginnings = set(range(min(WINDOW, len(string))))
-        assert seen == (beginnings if len(string) >= WINDOW else {*beginnings, None})
+        assert seen_beginnings == (beginnings if len(string) >= WINDOW else {*beginnings, None})
 
     def test_no_string_has_no_window(self) -> None:
         batch = strings_of(ROWS).windows(torch.tensor([], dtype=torch.long), stream(0, 0))
@@ -229,10 +229,10 @@ def test_a_checkpoint_of_another_masking(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_in_characters() -> None:
-    seen: list[Progress] = []
-    learn(epochs=1, on_progress=seen.append)
-    assert {progress.unit for progress in seen} == {"character"}
-    assert len(seen) == 24
+    reports: list[Progress] = []
+    learn(epochs=1, on_progress=reports.append)
+    assert {progress.unit for progress in reports} == {"character"}
+    assert len(reports) == 24
 
 
 class TestHowLong:
