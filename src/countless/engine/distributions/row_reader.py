@@ -46,7 +46,7 @@ class RowReader:
             self.owners, self._is_exclusive = np.arange(len(symbols)), True
 
     def branched(self, parents: IntArray) -> RowReader:
-        """A reader whose row ``i`` continues row ``parents[i]``. This reader must not be used after that."""
+        """A reader whose row ``i`` continues row ``parents[i]``. This reader must not read on after that."""
         return RowReader(self.runtime, self.owners[parents], self.state)
 
 
