@@ -16,10 +16,10 @@ from countless import DataError, Estimate, Estimator, Network
 from countless.data.sources.source import Source, connect
 from countless.estimator.fitting.fit import fit
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Settled
+from countless.evaluation.diagnosis.convergence import SEEDS, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.diagnosis import Diagnosis, diagnose
 from countless.evaluation.diagnosis.groups import by_direction, by_filters, by_truth
 from countless.evaluation.diagnosis.questions import filters_of, usual_filters
-from countless.evaluation.diagnosis.settling import SEEDS, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.suspects import suspect_columns, suspect_pairs
 from countless.query.parsing.conjuncts import Conjunct
 from countless.workload import Query

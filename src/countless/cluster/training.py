@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from countless.cluster.member import WorkerInstructions, work
 from countless.cluster.messages import RunFolder
 from countless.cluster.session import Cluster, ClusterNode
+from countless.cluster.worker import WorkerInstructions, work
 from countless.data.encoding.memory_limit import Memory
 from countless.errors import ClusterError
 from countless.train.interrupt import Interrupt

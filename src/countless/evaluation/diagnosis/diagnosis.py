@@ -13,9 +13,9 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.model_table import open_table
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Tell
 from countless.evaluation.diagnosis.blame import Blamed, blamed
+from countless.evaluation.diagnosis.convergence import CHUNK, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.groups import Group, by_direction, by_filters, by_truth, quantiles
 from countless.evaluation.diagnosis.questions import random_questions, workload_questions
-from countless.evaluation.diagnosis.settling import CHUNK, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.suspects import Suspect, suspect_columns, suspect_pairs
 from countless.workload import Query
 
