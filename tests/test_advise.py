@@ -16,7 +16,7 @@ from countless.advise.combinations import expected_combinations, expected_kinds
 from countless.advise.findings import Advised, Finding, Suggestion, quantiles
 from countless.advise.planner import Planner
 from countless.advise.questions import ColumnFilter, PlannerQuestion, question, random_questions, read_questions
-from countless.advise.ranking import COUNTABLE, Judged, Ranking
+from countless.advise.ranking import COUNTABLE, EstimatedQuestion, Ranking
 from countless.advise.statements import Statistics, statistics_name, target_for
 from countless.advise.trial import tried as put_to_the_test
 from countless.cli.main import main
@@ -176,34 +176,40 @@ def test_what_is_wrong_is_told_in_one_line(
         connection.execute('DROP VIEW "Far away".seen; DROP OWNED BY reader; DROP ROLE reader')
 
 
-def test_parts_of_a_question(addresses: Path) -> None:
+def test_filters_of_a_question(addresses: Path) -> None:
     estimator = Estimator.load(addresses)
     where = "AGE > 3 AND (city IN ('city 3') AND zip IS NULL) AND age < 5 AND (age = 3 OR weekday > 1)"
-    parts = question(where, estimator.schema)
-    assert parts.parts == {
+    planner_question = question(where, estimator.schema)
+    assert planner_question.filters == {
         "age": ColumnFilter("AGE > 3 AND age < 5", False),
         "city": ColumnFilter("city IN ('city 3')", True),
         "Zip": ColumnFilter("zip IS NULL", True),
     }
-    assert parts.about(["city", "age"]) == "(AGE > 3 AND age < 5) AND (city IN ('city 3'))"
+    assert planner_question.clause_on(["city", "age"]) == "(AGE > 3 AND age < 5) AND (city IN ('city 3'))"
     drawn = random_questions(estimator, 30, 1)
-    assert {len(one.parts) for one in drawn} == {2, 3, 4}
+    assert {len(query.filters) for query in drawn} == {2, 3, 4}
     assert drawn == random_questions(estimator, 30, 1)
     questions, wrong = read_questions(["age > 3", "nothing"], estimator.schema)
-    assert [one.where for one in questions] == ["age > 3"]
+    assert [query.where for query in questions] == ["age > 3"]
     assert [str(error).split(":")[0] for error in wrong] == ["clause 2 of the workload"]
     with pytest.raises(QueryError, match="clause 1 of the workload"):
         read_questions(["nothing"], estimator.schema)
 
 
 def test_the_best_set_is_chosen_first_and_each_column_served_once() -> None:
-    parts = {name: ColumnFilter(f"{name} = 1", True) for name in "abc"}
+    equalities = {name: ColumnFilter(f"{name} = 1", True) for name in "abc"}
     ranges = {name: ColumnFilter(f"{name} > 1", False) for name in "cd"}
-    judged = [Judged(PlannerQuestion("abc", parts), 1.0, 100.0), Judged(PlannerQuestion("cd", ranges), 10.0, 500.0)]
+    estimated_questions = [
+        EstimatedQuestion(PlannerQuestion("abc", equalities), 1.0, 100.0),
+        EstimatedQuestion(PlannerQuestion("cd", ranges), 10.0, 500.0),
+    ]
     joint = {"(a = 1) AND (b = 1)": 90.0, "(c > 1) AND (d > 1)": 500.0}
 
     def chosen(combinations: int) -> list[tuple[str, ...]]:
-        fresh = [Judged(one.question, one.planner, one.model) for one in judged]
+        fresh = [
+            EstimatedQuestion(estimated.question, estimated.planner, estimated.model)
+            for estimated in estimated_questions
+        ]
         ranking = Ranking(fresh, lambda columns: combinations, lambda where: 10.0, lambda where: joint.get(where, 10.0))
         return [statistic.columns for statistic in ranking.choose(5)]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from countless.cluster import domains
-from countless.cluster.domains import Merged, pieces
+from countless.cluster.domains import MergedScans, pieces
 from countless.cluster.rows import ParquetRows
 from countless.data.encoding.table import find_schema, read_schema
 from countless.data.sources.source import Source, connect
@@ -46,11 +46,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def merged(file: str, most: int) -> tuple[Source, Merged]:
+def merged(file: str, most: int) -> tuple[Source, MergedScans]:
     source = Source.open(file)
     rows = ParquetRows((file,), (source.count(),))
     assert pieces(rows) == 6
-    return source, Merged(source, rows, here, most)
+    return source, MergedScans(source, rows, here, most)
 
 
 @pytest.mark.parametrize("options", [EncodeOptions(), EncodeOptions(max_distinct=500, exclude=("a",), text=("city",))])
@@ -63,11 +63,11 @@ def test_some_values_make_a_grid_that_is_as_good(file: str) -> None:
     """Each piece tells 300 of its 900 values."""
     source, finder = merged(file, 300)
     options = EncodeOptions(max_distinct=100, text=("url",))
-    found = find_schema(finder, options, lambda stage, rows=None: None)
+    merged_schema = find_schema(finder, options, lambda stage, rows=None: None)
     exact = read_schema(source, options)
-    assert [column.name for column in found.columns] == [column.name for column in exact.columns]
+    assert [column.name for column in merged_schema.columns] == [column.name for column in exact.columns]
     for name in ("measure", "odd"):
-        column, true = (schema.coded[schema.find(name) or 0] for schema in (found, exact))
+        column, true = (schema.coded[schema.find(name) or 0] for schema in (merged_schema, exact))
         assert column.grid is not None
         assert true.grid is not None
         assert column.has_null == true.has_null
@@ -77,8 +77,8 @@ def test_some_values_make_a_grid_that_is_as_good(file: str) -> None:
         counts = source.counts([f"{name} >= {one} AND {name} < {two}" for one, two in pairwise(least)])
         usual = 5000 / column.grid.cells
         assert all(0.3 * usual < count < 2 * usual for count in counts)
-    assert found.texts[0].distinct == pytest.approx(exact.texts[0].distinct, rel=0.05)
-    assert found.texts[0].frequencies == exact.texts[0].frequencies
+    assert merged_schema.texts[0].distinct == pytest.approx(exact.texts[0].distinct, rel=0.05)
+    assert merged_schema.texts[0].frequencies == exact.texts[0].frequencies
 
 
 def test_values_with_the_same_hash_are_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_values_with_the_same_hash_are_counted_apart(tmp_path: Path, monkeypatch
     order = "'Order ' || range % 250 || ' of customer ' || range // 250"
     connect().execute(f"COPY (SELECT {order} AS item FROM range(60000)) TO '{path}'")
     source = Source.open(path)
-    finder = Merged(source, ParquetRows((str(path),), (60_000,)), here, 5_000)
+    finder = MergedScans(source, ParquetRows((str(path),), (60_000,)), here, 5_000)
     ((distinct, _),) = finder.facts(["item"])[1]
     assert distinct == pytest.approx(60_000, rel=0.06)
 

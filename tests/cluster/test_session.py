@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from countless.cli.main import main
-from countless.cluster.backend import own_folder
+from countless.cluster.backend import make_run_folder
 from countless.cluster.session import Cluster, ClusterNode
-from countless.cluster.shared import require_shared, sees
+from countless.cluster.shared import access_problem, require_shared
 from countless.cluster.training import Workers
 from countless.errors import ClusterError, CountlessError, MissingExtraError, OptionError
 from countless.estimator.fitting.fit import fit
@@ -66,7 +66,10 @@ def test_a_cluster_that_refuses() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         cluster = Cluster(f"127.0.0.1:{server.getsockname()[1]}")
         cluster.ray = NoRay()
-        with pytest.raises(ClusterError, match=r"is no Ray cluster that lets us in: .* RAY_AUTH_TOKEN"), cluster:
+        with (
+            pytest.raises(ClusterError, match=r"is no Ray cluster, or it refused the connection: .* RAY_AUTH_TOKEN"),
+            cluster,
+        ):
             pass
 
 
@@ -104,21 +107,21 @@ class TestSharedFolder:
 
     def test_is_another(self, tmp_path: Path) -> None:
         (tmp_path / "mark").write_text("another token")
-        assert "has another" in str(sees(str(tmp_path / "mark"), "token"))
+        assert "has another" in str(access_problem(str(tmp_path / "mark"), "token"))
 
     def test_cannot_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         with pytest.raises(CountlessError, match=r"cannot write in .*; give a folder"):
             require_shared(Elsewhere(), tmp_path / "file" / "folder")  # type: ignore[arg-type]
         with pytest.raises(ClusterError, match=r"cannot write in .*; give a folder"):
-            own_folder(tmp_path / "nowhere")
+            make_run_folder(tmp_path / "nowhere")
 
     def test_what_a_killed_fit_left_is_removed(self, tmp_path: Path) -> None:
         """And not the folder of a fit of another model, which may be running."""
-        left, other = (own_folder(tmp_path, Path(f"{name}.checkpoint")) for name in ("one", "two"))
+        left, other = (make_run_folder(tmp_path, Path(f"{name}.checkpoint")) for name in ("one", "two"))
         (left / "run").mkdir()
         (tmp_path / "one.checkpoint").touch()
-        new = own_folder(tmp_path, Path("one.checkpoint"))
+        new = make_run_folder(tmp_path, Path("one.checkpoint"))
         assert {path.name for path in tmp_path.iterdir()} == {"one.checkpoint", new.name, other.name}
         assert left != new
 

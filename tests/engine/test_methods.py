@@ -163,8 +163,8 @@ class TestSeveralPositions:
     @pytest.mark.parametrize("method", SAMPLERS)
     def test_sampled(self, method: str) -> None:
         runtime, box, truth = self.case(3, 12)
-        found = [ask(method, runtime, box, 4, s).density for s in range(SEEDS)]
-        assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(SEEDS)
+        sampled_densities = [ask(method, runtime, box, 4, s).density for s in range(SEEDS)]
+        assert abs(np.mean(sampled_densities) - truth) < 4.5 * np.std(sampled_densities, ddof=1) / np.sqrt(SEEDS)
 
 
 class TestDensity:
@@ -212,12 +212,12 @@ class TestDensity:
             monkeypatch.setitem(METHODS, "mine", Method(ask, uses_counts=True))
             monkeypatch.setitem(METHODS, "other", Method(ask))
             runtimes = Runtimes((runtime, runtime) if name.startswith("multi-order") else (runtime,), counts=counts)
-            (mine,), (other,), (own,) = (
+            (mine,), (other,), (answer_of_method,) = (
                 densities(runtimes, [region], method, 20, 0) for method in ("mine", "other", name)
             )
             assert (mine.value, mine.answers[0].counted) == (0.5, True)
             assert (other.value != 0.5, other.answers[0].counted) == (True, False)
-            assert own == (mine if METHODS[name].uses_counts else other)
+            assert answer_of_method == (mine if METHODS[name].uses_counts else other)
 
     def test_a_method_of_evidence_rows_has_no_density(self) -> None:
         """It is registered, and what the engine offers instead are the methods of the model alone."""
@@ -257,8 +257,8 @@ def test_walking_paths_are_the_plain_ones(
     sampler: Any, samples: int, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The readable twin makes a whole forward pass for each position, and draws the same symbols."""
-    monkeypatch.setattr("countless.engine.paper.columns.TOGETHER", together)
-    runtime = ResMadeRuntime(SPEC, network(SPEC).arrays(), order=1)
+    monkeypatch.setattr("countless.engine.paper.columns.GROUP_PATHS", together)
+    runtime = ResMadeRuntime(SPEC, network(SPEC).arrays(), order_index=1)
     radices = SPEC.sizes[1:3]
     box = Box((*box_of({0: [0, 2], 3: [1, 2]}, SPEC.sizes).filters, Filter((1, 2), digit_range(3, 9, radices))))
     quick, plain = (sampler(runtime, box, samples, np.random.default_rng(4), plain=twin) for twin in (False, True))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from countless.cluster.rows import _have_columns
+from countless.cluster.rows import _has_columns
 from countless.data.columns.derived import Derived
 from countless.data.columns.schema import Schema
 from countless.data.sources.source import Source, connect
@@ -172,8 +172,8 @@ def test_out_of_core(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_workers_of_a_cluster_read_a_copy(table: Path) -> None:
     pytest.importorskip("pyarrow")
     source = Source.open(table)
-    assert _have_columns(str(table), source)
-    assert not _have_columns(str(table), source.with_derived(read_derived(DERIVE)))
+    assert _has_columns(str(table), source)
+    assert not _has_columns(str(table), source.with_derived(read_derived(DERIVE)))
 
 
 def test_a_model_file_brings_no_sql_of_its_own(fitted: Estimator) -> None:

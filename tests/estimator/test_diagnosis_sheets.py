@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Settled
 from countless.evaluation.diagnosis.blame import Blame, Blamed
+from countless.evaluation.diagnosis.convergence import ConvergenceLimits
 from countless.evaluation.diagnosis.diagnosis import Diagnosis
-from countless.evaluation.diagnosis.settling import ConvergenceLimits
 from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
 from countless.evaluation.diagnosis.suspects import Suspect
 from countless.query.parsing.conjuncts import Conjunct

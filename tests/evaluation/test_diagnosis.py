@@ -16,10 +16,10 @@ from countless import DataError, Estimate, Estimator, Network
 from countless.data.sources.source import Source, connect
 from countless.estimator.fitting.fit import fit
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Settled
+from countless.evaluation.diagnosis.convergence import SEEDS, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.diagnosis import Diagnosis, diagnose
 from countless.evaluation.diagnosis.groups import by_direction, by_filters, by_truth
 from countless.evaluation.diagnosis.questions import filters_of, usual_filters
-from countless.evaluation.diagnosis.settling import SEEDS, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.suspects import suspect_columns, suspect_pairs
 from countless.query.parsing.conjuncts import Conjunct
 from countless.workload import Query
@@ -99,7 +99,7 @@ def test_what_only_three_columns_show() -> None:
 class TestWhoseErrorItIs:
     def test_exact_answers_have_no_sampler_error(self, estimator: Estimator, people: Path) -> None:
         diagnosis = diagnose(estimator, people, queries=50, filters=(1, 2))
-        assert diagnosis.own == {"exact": 50, "settled": 0, "moving": 0}
+        assert diagnosis.model_answer_counts == {"exact": 50, "settled": 0, "moving": 0}
         assert diagnosis.sampler_error["max"] == 1.0
         assert diagnosis.model_error == diagnosis.q_error
         assert diagnosis.samplers == 0
@@ -110,8 +110,8 @@ class TestWhoseErrorItIs:
         diagnosis = diagnose(estimator, people, queries=300, filters=(5, 5), particles=particles)
         assert diagnosis.sampler_error["p99"] > 1.8 > 1.1 > usual.sampler_error["p99"]
         assert diagnosis.samplers > 10 > usual.samplers
-        assert [item.own.rows for item in diagnosis.answers] == pytest.approx(
-            [item.own.rows for item in usual.answers], rel=0.05
+        assert [item.model_answer.rows for item in diagnosis.answers] == pytest.approx(
+            [item.model_answer.rows for item in usual.answers], rel=0.05
         )
         by_sampler = [item.answered.sampler_error > item.answered.model_error for item in diagnosis.worst]
         assert [item.blame is None for item in diagnosis.worst] == by_sampler

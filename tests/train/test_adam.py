@@ -23,22 +23,22 @@ def set_gradients(trained: list[torch.nn.Parameter], step: int) -> None:
 
 @pytest.mark.parametrize("clip", [0.5, 1e9, None])
 def test_steps_are_those_of_pytorch(clip: float | None) -> None:
-    ours, theirs = parameters(), parameters()
-    adam, optimizer = Adam(ours), torch.optim.Adam(theirs, fused=True)
+    parameters_here, parameters_of_pytorch = parameters(), parameters()
+    adam, optimizer = Adam(parameters_here), torch.optim.Adam(parameters_of_pytorch, fused=True)
     for step in range(6):
         rate = 0.1 / (1 + step)
-        set_gradients(ours, step)
-        set_gradients(theirs, step)
+        set_gradients(parameters_here, step)
+        set_gradients(parameters_of_pytorch, step)
         if step == 3:  # as from a checkpoint
             saved = {name: tensor.clone() for name, tensor in adam.tensors().items()}
-            adam = Adam(ours)
+            adam = Adam(parameters_here)
             adam.restore(saved)
         adam.step(rate, clip)
         if clip is not None:
-            torch.nn.utils.clip_grad_norm_(theirs, clip)
+            torch.nn.utils.clip_grad_norm_(parameters_of_pytorch, clip)
         optimizer.param_groups[0]["lr"] = rate
         optimizer.step()
-        assert all(torch.equal(one, two) for one, two in zip(ours, theirs, strict=True))
+        assert all(torch.equal(one, two) for one, two in zip(parameters_here, parameters_of_pytorch, strict=True))
 
 
 def test_without_gradients_nothing_changes() -> None:

@@ -58,15 +58,15 @@ def test_it_learns_what_there_is_to_learn() -> None:
 
 
 def test_the_learning_rate_is_chosen_by_the_steps_of_the_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = []
+    expected_steps = []
 
     def rate(options: TrainOptions, fraction: float, steps: float) -> float:
-        told.append(steps)
+        expected_steps.append(steps)
         return 1e-3
 
     monkeypatch.setattr(TrainOptions, "learning_rate_at", rate)
     run(epochs=2)
-    assert told == pytest.approx([0, *[60] * 59])
+    assert expected_steps == pytest.approx([0, *[60] * 59])
 
 
 def test_the_same_seed_gives_the_same_model_and_another_does_not() -> None:
@@ -107,11 +107,11 @@ def test_a_stopped_run_keeps_the_best_model_so_far() -> None:
 
 
 def test_the_budget_ends_the_run_and_its_schedule() -> None:
-    seen: list[Progress] = []
-    trained = run(budget=1.0, on_progress=seen.append)
+    reports: list[Progress] = []
+    trained = run(budget=1.0, on_progress=reports.append)
     assert trained.report["seconds"] >= 1.0
-    assert seen[-2].fraction < seen[-1].fraction == 1.0
-    assert seen[0].epochs is None
+    assert reports[-2].fraction < reports[-1].fraction == 1.0
+    assert reports[0].epochs is None
 
 
 def test_a_run_that_goes_on_keeps_its_share_of_the_budget(tmp_path: Path) -> None:
@@ -125,45 +125,45 @@ def test_a_run_that_goes_on_keeps_its_share_of_the_budget(tmp_path: Path) -> Non
         run(budget=99.0, checkpoint=checkpoint, resume=True)
 
 
-def test_a_run_of_less_than_an_epoch_is_judged_by_few_rows() -> None:
-    judged: list[int] = []
+def test_a_run_of_less_than_an_epoch_is_measured_on_few_rows() -> None:
+    row_counts: list[int] = []
 
     class Noted(ColumnsTask):
         def bits(self, rows: torch.Tensor, inputs: Inputs, generator: torch.Generator) -> float:
-            judged.append(len(rows))
+            row_counts.append(len(rows))
             return super().bits(rows, inputs, generator)
 
     options = TrainOptions(batch=100, epochs=2, held_out=0.2)
     stopped = train(Noted(codes(), SPEC, options), options, on_progress=Stop(2))
     assert stopped.interrupted
-    assert judged == [256, 256, 256]
+    assert row_counts == [256, 256, 256]
     assert stopped.report["held_out_rows"] == 256
 
 
 @pytest.mark.parametrize("stop", [None, 7])
 def test_the_last_progress_says_what_the_report_says(stop: int | None) -> None:
-    seen: list[Progress] = []
+    reports: list[Progress] = []
     press = None if stop is None else Stop(stop)
 
     def listen(progress: Progress) -> None:
-        seen.append(progress)
+        reports.append(progress)
         if press is not None:
             press(progress)
 
     report = run(epochs=2, on_progress=listen).report
     for name in ("train_bits", "masked_bits", "unmasked_bits"):
-        assert getattr(seen[-1], name) == report[name] is not None
+        assert getattr(reports[-1], name) == report[name] is not None
 
 
 def test_progress_tells_all() -> None:
-    seen: list[Progress] = []
-    run(epochs=2, on_progress=seen.append)
-    assert [progress.epoch for progress in seen] == [1] * 30 + [2] * 30
-    assert seen[0].train_bits is None
-    assert seen[0].masked_bits is None
-    assert seen[-1].masked_bits is not None
-    assert seen[-1].seconds_left == pytest.approx(0.0)
-    assert all(progress.rows_per_second > 0 for progress in seen)
+    reports: list[Progress] = []
+    run(epochs=2, on_progress=reports.append)
+    assert [progress.epoch for progress in reports] == [1] * 30 + [2] * 30
+    assert reports[0].train_bits is None
+    assert reports[0].masked_bits is None
+    assert reports[-1].masked_bits is not None
+    assert reports[-1].seconds_left == pytest.approx(0.0)
+    assert all(progress.rows_per_second > 0 for progress in reports)
 
 
 def test_a_small_table_is_trained_on_whole() -> None:
@@ -181,9 +181,9 @@ Sets = dict[tuple[int, ...], float]
 ASKED: Sets = {(0, 1): 3.0}
 
 
-def with_workload(asked: Sets | None, **keywords: Any) -> Trained:
+def with_workload(column_sets: Sets | None, **keywords: Any) -> Trained:
     options = TrainOptions(batch=100, epochs=4, learning_rate=0.01)
-    return train(ColumnsTask(codes(), SPEC, options, asked=asked), options, **keywords)
+    return train(ColumnsTask(codes(), SPEC, options, column_sets=column_sets), options, **keywords)
 
 
 class TestWorkload:
@@ -195,11 +195,11 @@ class TestWorkload:
         spec = ModelSpec((32,) * 6, hidden=32, blocks=1, embedding=8)
         column_sets: Sets = {(0, 5): 1.0}
         options = TrainOptions(batch=100, epochs=4, learning_rate=0.01, schedule="cosine")
-        tasks = [ColumnsTask(rows, spec, options, asked=sets) for sets in (column_sets, None)]
+        tasks = [ColumnsTask(rows, spec, options, column_sets=sets) for sets in (column_sets, None)]
         for task in tasks:
             train(task, options)
         monkeypatch.setattr("countless.train.tasks.masking.WORKLOAD_SHARE", 1.0)
-        judge = ColumnsTask(rows, spec, options, asked=column_sets)
+        judge = ColumnsTask(rows, spec, options, column_sets=column_sets)
         bits = []
         for task in tasks:
             judge.model.load_state_dict(task.model.state_dict())

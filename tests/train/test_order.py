@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from countless.train.order import RowOrder, order_of
+from countless.train.order import RowOrder, row_order
 from countless.train.tasks.task import stream
 
 
@@ -28,7 +28,7 @@ def test_an_epoch_has_every_row_once_but_those_held_out(
     rows: int, held_out: int, batch: int, window: int | None
 ) -> None:
     held_out = min(held_out, rows - 1)
-    order = order_of(rows, held_out, batch, window, stream(7, 0))
+    order = row_order(rows, held_out, batch, window, stream(7, 0))
     batches = epoch(order, 1)
     trained_on = list(chain(*batches))
     assert sorted(trained_on + order.held_out.tolist()) == list(range(rows))
@@ -40,12 +40,12 @@ def test_an_epoch_has_every_row_once_but_those_held_out(
 
 @pytest.mark.parametrize("window", [None, 100])
 def test_epochs_differ(window: int | None) -> None:
-    order = order_of(1000, 10, 10, window, stream(7, 0))
+    order = row_order(1000, 10, 10, window, stream(7, 0))
     assert epoch(order, 1) != epoch(order, 2)
 
 
 def test_a_window_is_left_only_when_it_is_used_up() -> None:
-    order = order_of(1000, 100, 10, 95, stream(7, 0))  # nine batches a window
+    order = row_order(1000, 100, 10, 95, stream(7, 0))  # nine batches a window
     windows = [{(row - 100) // 90 for row in batch} for batch in epoch(order, 1)]
     assert all(len(window) == 1 for window in windows)
     visited = torch.unique_consecutive(torch.tensor([window.pop() for window in windows])).tolist()

@@ -37,7 +37,7 @@ def test_any_rows(tmp_path: Path, spread: int) -> None:
         assert np.array_equal(rows[chosen].numpy(), array[chosen.numpy()])
         assert np.array_equal(rows[chosen, places].numpy(), array[chosen.numpy(), places.numpy()])
         assert np.array_equal(rows[chosen[:, None], places].numpy(), array[chosen.numpy()[:, None], places.numpy()])
-        assert len(rows._held) <= 300
+        assert len(rows._cached) <= 300
     assert len(rows[torch.arange(0)]) == 0
 
 

@@ -12,21 +12,22 @@ import numpy as np
 
 from countless.estimator.estimator import Estimator
 
-DRAWN = 5_000  # rows
+DRAWN_ROWS = 5_000
 
 
 def combinations_of(
     estimator: Estimator, seed: int, distinct: Mapping[str, int], rows: int
 ) -> Callable[[tuple[str, ...]], int]:
-    """A function that estimates how many combinations some columns have; rather too many than too few.
+    """A function that estimates the number of value combinations of some columns; rather too many than too few.
 
-    PostgreSQL may know of more ``distinct`` values and ``rows`` than the model, if the table has grown.
+    If the table has grown, PostgreSQL may have more ``distinct`` values and ``rows`` than the model.
     """
-    drawn = estimator.sample(DRAWN, seed=seed)
+    drawn = estimator.sample(DRAWN_ROWS, seed=seed)
     values: dict[str, Sequence[Any]] = dict(zip(drawn.names, drawn.columns, strict=True))
-    most = {name.casefold(): count for name, count in distinct.items()}
+    planner_distinct = {name.casefold(): count for name, count in distinct.items()}
     sizes = {
-        column.name: max(column.distinct, most.get(column.name.casefold(), 0)) for column in estimator.schema.coded
+        column.name: max(column.distinct, planner_distinct.get(column.name.casefold(), 0))
+        for column in estimator.schema.coded
     }
     rng = np.random.default_rng(seed)
 
@@ -42,31 +43,34 @@ def combinations_of(
 def expected_combinations(
     drawn: Sequence[Sequence[Any]], distinct: Sequence[int], rows: int, rng: np.random.Generator
 ) -> int:
-    """How many combinations columns have, of which some rows were ``drawn``.
+    """Estimate the number of value combinations of columns from the rows that were ``drawn``.
 
-    A few rows tell too few where many combinations are rare. By how much, shuffled columns tell: they have nothing to
-    do with each other, so that of them there are as many as the ``distinct`` values allow. The fewer combinations are
-    rare, measured by the rows of these, the smaller this correction is.
+    An estimate from few rows is too small if many combinations are rare. The correction comes from shuffled columns,
+    which are independent, so that they have as many combinations as the ``distinct`` values allow. The fewer
+    combinations are rare, compared with those of the shuffled columns, the smaller the correction is.
     """
     most = min(math.prod(distinct), rows)
-    shuffled = [[column[place] for place in rng.permutation(len(column))] for column in drawn]
-    seen, alone = (Counter(zip(*columns, strict=True)) for columns in (drawn, shuffled))
-    missed = math.pow(max(1.0, most / expected_kinds(alone)), min(1.0, _once(seen) / max(1, _once(alone))))
-    return max(*distinct, min(most, math.ceil(expected_kinds(seen) * missed)))
+    shuffled = [[column[row] for row in rng.permutation(len(column))] for column in drawn]
+    observed, independent = (Counter(zip(*columns, strict=True)) for columns in (drawn, shuffled))
+    correction = math.pow(
+        max(1.0, most / expected_kinds(independent)),
+        min(1.0, _observed_once(observed) / max(1, _observed_once(independent))),
+    )
+    return max(*distinct, min(most, math.ceil(expected_kinds(observed) * correction)))
 
 
-def expected_kinds(seen: Counter[tuple[object, ...]]) -> int:
-    """Estimate the number of kinds from how often each was seen (Good and Turing).
+def expected_kinds(counts: Counter[tuple[object, ...]]) -> int:
+    """Estimate the number of kinds from the count of each observed kind (Good and Turing).
 
-    The share of things whose kind was seen only once estimates the share of things whose kind was never seen.
+    The share of items whose kind was observed once estimates the share of items whose kind was not observed.
 
     >>> expected_kinds(Counter("aabbcd")), expected_kinds(Counter("aabb"))
     (6, 2)
     """
-    drawn = seen.total()
-    return math.ceil(len(seen) * drawn / max(1, drawn - _once(seen)))
+    total = counts.total()
+    return math.ceil(len(counts) * total / max(1, total - _observed_once(counts)))
 
 
-def _once(seen: Counter[tuple[object, ...]]) -> int:
-    """How many kinds were seen only once."""
-    return sum(count == 1 for count in seen.values())
+def _observed_once(counts: Counter[tuple[object, ...]]) -> int:
+    """The number of kinds that were observed once."""
+    return sum(count == 1 for count in counts.values())

@@ -16,9 +16,10 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "max": 1.0}
 
 @dataclass(frozen=True)
 class Finding:
-    """A question: what the planner expects, the model, and, if it was looked, the truth and the planner afterwards.
+    """A question with the estimates of planner and model; perhaps also its true rows, and the planner's later estimate.
 
-    ``where`` is PostgreSQL's SQL, and ``clause`` the same as the model has it, about the ``columns``.
+    ``where`` is in PostgreSQL's SQL, ``clause`` the same in DuckDB's, about the ``columns``. ``rows`` is None unless
+    they were counted, and ``after`` None unless statistics were created.
     """
 
     where: str
@@ -31,20 +32,20 @@ class Finding:
 
     @property
     def error(self) -> float:
-        """The planner's q-error against the model, or against the truth if it is known."""
+        """The planner's q-error against the true rows if they are known, else against the model."""
         return q_error(self.planner, self.model if self.rows is None else self.rows)
 
     def to_json(self) -> dict[str, Any]:
-        """The finding as JSON has it."""
-        facts = {name: getattr(self, name) for name in ("where", "planner", "model", "rows", "after")}
-        return facts | {"q_error": self.error}
+        """The finding for JSON."""
+        fields = {name: getattr(self, name) for name in ("where", "planner", "model", "rows", "after")}
+        return fields | {"q_error": self.error}
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What statistics did when they were made: the planner's factor off the model, a geometric mean, without and with.
+    """The measured effect: the geometric mean of the planner's q-error against the model, before and after.
 
-    It is that of the questions which filter two or more of their columns.
+    It is measured on the questions that filter two or more of the statistics' columns.
     """
 
     before: float
@@ -54,7 +55,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Statistics, and which share of the planner's error (the sum of its logarithms) they would explain."""
+    """Statistics, and the share of the planner's error (the sum of its logarithms) that they would explain."""
 
     statistics: Statistics
     share: float
@@ -62,18 +63,22 @@ class Suggestion:
     effect: Effect | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The suggestion as JSON has it."""
-        one = self.statistics
-        facts: dict[str, Any] = {"name": one.name, "columns": list(one.columns), "kinds": list(one.kinds)}
-        facts |= {"share": self.share, "questions": self.questions, "statements": list(one.statements)}
-        return facts | {"effect": None if self.effect is None else asdict(self.effect)}
+        """The suggestion for JSON."""
+        statistics = self.statistics
+        fields: dict[str, Any] = {
+            "name": statistics.name,
+            "columns": list(statistics.columns),
+            "kinds": list(statistics.kinds),
+        }
+        fields |= {"share": self.share, "questions": self.questions, "statements": list(statistics.statements)}
+        return fields | {"effect": None if self.effect is None else asdict(self.effect)}
 
 
 @dataclass(frozen=True)
 class Advised:
-    """What was found; ``applied`` says whether statistics were made, tried and undone, or neither.
+    """The advice. ``applied`` says whether statistics were kept, tried and undone, or (None) not created.
 
-    ``after`` is with those that helped.
+    ``after`` has the planner's errors with the statistics that helped.
     """
 
     table: str
@@ -87,9 +92,9 @@ class Advised:
     applied: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The advice as JSON has it."""
-        facts = {name: getattr(self, name) for name in ("table", "questions", "passed_over", "analyzed", "before")}
-        return facts | {
+        """The advice for JSON."""
+        fields = {name: getattr(self, name) for name in ("table", "questions", "passed_over", "analyzed", "before")}
+        return fields | {
             "findings": [finding.to_json() for finding in self.findings],
             "statistics": [suggestion.to_json() for suggestion in self.suggestions],
             "after": self.after,

@@ -14,9 +14,9 @@ from countless.data.sources.postgres_errors import connecting, reading
 from countless.errors import MissingExtraError, QueryError, SourceError
 from countless.evaluation.baselines.postgres.dialect import translate
 
-TABLE_KINDS = {"v": "a view", "f": "a foreign table"}  # of which there are no extended statistics
-NOT_UNDERSTOOD = ("22", "42")  # classes of errors: of values, and of names, types and syntax
-FACTS = """
+TABLE_KINDS = {"v": "a view", "f": "a foreign table"}  # they cannot have extended statistics
+NOT_UNDERSTOOD = ("22", "42")  # SQLSTATE classes: values; names, types and syntax
+TABLE_PROPERTIES = """
 SELECT c.relkind::text,
        EXISTS (SELECT FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname),
        ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
@@ -31,13 +31,13 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 
 @dataclass
 class Trial:
-    """What is done in a transaction, and whether to ``keep`` it."""
+    """A transaction that is rolled back unless ``keep`` is set."""
 
     keep: bool = False
 
 
 class Planner:
-    """A table of a PostgreSQL database. Without ``writing``, its session can change nothing."""
+    """A table of a PostgreSQL database, and its planner. Without ``writing``, the session is read-only."""
 
     def __init__(self, url: str, table: str | None, *, writing: bool = False) -> None:
         try:
@@ -54,7 +54,7 @@ class Planner:
         except psycopg.Error as error:
             raise connecting(str(error), location.place) from None
         try:
-            self._look(writing)
+            self._read_table(writing)
         except BaseException:
             self.close()
             raise
@@ -70,7 +70,7 @@ class Planner:
             statement = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self.table} WHERE {self.sql(where)}"
         except QueryError:
             return None
-        with self._told():
+        with self._translated_errors():
             try:
                 row: Any = self._connection.execute(statement.encode()).fetchone()
             except self._errors as error:
@@ -80,8 +80,8 @@ class Planner:
         return float(row[0][0]["Plan"]["Plan Rows"])
 
     def count(self, where: str) -> int:
-        """The rows that it keeps."""
-        with self._told():
+        """The true number of rows that a clause keeps."""
+        with self._translated_errors():
             statement = f"SELECT count(*) FROM {self.table} WHERE {self.sql(where)}"
             row: Any = self._connection.execute(statement.encode()).fetchone()
         return int(row[0])
@@ -96,14 +96,14 @@ class Planner:
         import psycopg
 
         trial = Trial()
-        with self._told(), self._connection.transaction():
+        with self._translated_errors(), self._connection.transaction():
             yield trial
             if not trial.keep:
                 raise psycopg.Rollback
 
     def run(self, statement: str) -> None:
         """Run a statement that returns nothing."""
-        with self._told():
+        with self._translated_errors():
             self._connection.execute(statement.encode())
 
     def close(self) -> None:
@@ -116,15 +116,15 @@ class Planner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _look(self, writing: bool) -> None:
-        with self._told():
+    def _read_table(self, writing: bool) -> None:
+        with self._translated_errors():
             self._connection.execute("SET client_encoding TO 'UTF8'")
             if not writing:
                 self._connection.execute("SET default_transaction_read_only = on")
             self.schema, self.name = resolve(self._connection.cursor(), self._location)
-            found = self._connection.execute(FACTS, [self.table]).fetchone()
-        assert found is not None
-        kind, self.analyzed, names, rows, distinct = found
+            row = self._connection.execute(TABLE_PROPERTIES, [self.table]).fetchone()
+        assert row is not None
+        kind, self.analyzed, names, rows, distinct = row
         self.columns: Sequence[str] = tuple(names)
         self.rows, self.distinct = int(rows), {str(name): int(values) for name, values in distinct}
         if kind in TABLE_KINDS:
@@ -132,8 +132,8 @@ class Planner:
             raise SourceError(f"{message}: name the table that it reads")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """The driver's errors as ours."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Turn the driver's errors into ours."""
         try:
             yield
         except self._errors as error:

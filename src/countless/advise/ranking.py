@@ -11,21 +11,26 @@ from countless.advise.questions import PlannerQuestion
 
 Rows = Callable[[str], float | None]
 
-COUNTABLE = 10_000  # combinations of values: this many a list of PostgreSQL's can hold at most
-LARGER = 0.75  # of the gain of a larger set: the smaller one must have less to lose to it
-LEAST = 0.1  # logarithm of the factor taken off a question that is served: less is the model's own error
-LEAST_SHARE = 0.01  # of all the error
-SHORTLIST = 8  # pairs of which larger sets are made
+COUNTABLE = 10_000  # most combinations of values in a list of PostgreSQL's statistics
+SIZE_PENALTY = 0.75  # factor of the gain for each column of a set: a larger set must gain clearly more
+LEAST_GAIN = 0.1  # in the logarithm of a served question's q-error: smaller gains may be the model's own error
+LEAST_SHARE = 0.01  # of the total error
+SHORTLIST = 8  # pairs that are joined to larger sets
 
 
 @dataclass
-class Judged:
-    """A question, what planner and model expect, and the columns for which the planner has been put right."""
+class EstimatedQuestion:
+    """A question, the estimates of planner and model, and the columns that chosen statistics already serve."""
 
     question: PlannerQuestion
     planner: float
     model: float
-    settled: set[str] = field(default_factory=set)
+    served_columns: set[str] = field(default_factory=set)
+
+    @property
+    def unserved_columns(self) -> set[str]:
+        """The filtered columns that no chosen statistics serve."""
+        return set(self.question.filters) - self.served_columns
 
     @property
     def error(self) -> float:
@@ -35,7 +40,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Columns whose joint statistics take ``gain`` off the sum of errors, of this many ``questions``."""
+    """Columns whose joint statistics would reduce the sum of errors by ``gain``, in this many ``questions``."""
 
     columns: tuple[str, ...]
     gain: float
@@ -44,87 +49,92 @@ class Candidate:
 
 
 class Ranking:
-    """Chooses sets of columns one by one, each the best after the ones before.
+    """Chooses sets of columns greedily, each the best given those before.
 
-    Statistics on a set serve a question that filters two or more of its columns, by equality or, where the columns have
-    few combinations of values, in any way. Then the planner knows what these filters keep together, which the model
-    tells, and multiplies with the rest as before; each column of a question is served once.
+    Statistics on a set serve a question that filters two or more of its columns, by equality or, if the columns have
+    few combinations of values, in any way. Then the planner knows the joint selectivity of these filters, which the
+    model estimates, and multiplies it with the rest as before. Each column of a question is served once.
     """
 
     def __init__(
-        self, judged: Sequence[Judged], combinations: Callable[[tuple[str, ...]], int], planner: Rows, model: Rows
+        self,
+        estimated_questions: Sequence[EstimatedQuestion],
+        combinations: Callable[[tuple[str, ...]], int],
+        planner: Rows,
+        model: Rows,
     ) -> None:
-        self.judged = judged
+        self.estimated_questions = estimated_questions
         self._combinations = combinations
         self._planner, self._model = planner, model
 
     def choose(self, most: int) -> list[Candidate]:
         """Up to ``most`` sets, the one with the largest gain first."""
-        chosen: list[Candidate] = []
-        total = sum(one.error for one in self.judged)
-        while len(chosen) < most:
+        candidates: list[Candidate] = []
+        total = sum(estimated.error for estimated in self.estimated_questions)
+        while len(candidates) < most:
             pairs = [self._candidate(pair) for pair in self._pairs()]
             pairs.sort(key=lambda candidate: -candidate.gain)
             larger = [self._candidate(columns) for columns in _joined(pairs[:SHORTLIST])]
-            found = max(
+            best = max(
                 [*pairs[:1], *larger],
-                key=lambda candidate: candidate.gain * LARGER ** len(candidate.columns),
+                key=lambda candidate: candidate.gain * SIZE_PENALTY ** len(candidate.columns),
                 default=None,
             )
-            if found is None or found.gain < max(LEAST * found.questions, LEAST_SHARE * total, 1e-9):
+            if best is None or best.gain < max(LEAST_GAIN * best.questions, LEAST_SHARE * total, 1e-9):
                 break
-            chosen.append(found)
-            self._settle(found.columns)
-        return chosen
+            candidates.append(best)
+            self._mark_served(best.columns)
+        return candidates
 
-    def served(self, one: Judged, columns: tuple[str, ...]) -> set[str]:
-        """The columns of a question that statistics on ``columns`` would serve, if there are two or more."""
-        asked = (set(columns) & set(one.question.parts)) - one.settled
-        if not all(one.question.parts[name].equality for name in asked) and self._combinations(columns) > COUNTABLE:
-            asked = {name for name in asked if one.question.parts[name].equality}
-        return asked if len(asked) > 1 else set()
+    def served(self, estimated: EstimatedQuestion, columns: tuple[str, ...]) -> set[str]:
+        """The columns of a question that statistics on ``columns`` would serve; empty if fewer than two."""
+        filtered = set(columns) & estimated.unserved_columns
+        by_equality = {name for name in filtered if estimated.question.filters[name].equality}
+        if by_equality != filtered and self._combinations(columns) > COUNTABLE:
+            filtered = by_equality
+        return filtered if len(filtered) > 1 else set()
 
     def _pairs(self) -> list[tuple[str, ...]]:
-        found: dict[tuple[str, ...], None] = {}
-        for one in self.judged:
-            found.update(dict.fromkeys(itertools.combinations(sorted(set(one.question.parts) - one.settled), 2)))
-        return list(found)
+        pairs: dict[tuple[str, ...], None] = {}
+        for estimated in self.estimated_questions:
+            pairs.update(dict.fromkeys(itertools.combinations(sorted(estimated.unserved_columns), 2)))
+        return list(pairs)
 
     def _candidate(self, columns: tuple[str, ...]) -> Candidate:
         gain, questions, equality = 0.0, 0, False
-        for one in self.judged:
-            served = self.served(one, columns)
-            better = self._put_right(one, served)
-            if better is not None:
-                gain += one.error - Judged(one.question, better, one.model).error
+        for estimated in self.estimated_questions:
+            served = self.served(estimated, columns)
+            corrected = self._corrected_estimate(estimated, served)
+            if corrected is not None:
+                gain += estimated.error - EstimatedQuestion(estimated.question, corrected, estimated.model).error
                 questions += 1
-                equality = equality or all(one.question.parts[name].equality for name in served)
+                equality = equality or all(estimated.question.filters[name].equality for name in served)
         return Candidate(columns, gain, questions, equality)
 
-    def _put_right(self, one: Judged, served: set[str]) -> float | None:
-        """What the planner would expect if it knew the rows that the filters on these columns keep together."""
+    def _corrected_estimate(self, estimated: EstimatedQuestion, served: set[str]) -> float | None:
+        """The planner's estimate if it knew the joint selectivity of the filters on the ``served`` columns."""
         if not served:
             return None
-        clause = one.question.about(served)
+        clause = estimated.question.clause_on(served)
         planner, model = self._planner(clause), self._model(clause)
         if planner is None or model is None:
             return None
-        return one.planner * max(1.0, model) / max(1.0, planner)
+        return estimated.planner * max(1.0, model) / max(1.0, planner)
 
-    def _settle(self, columns: tuple[str, ...]) -> None:
-        for one in self.judged:
-            served = self.served(one, columns)
-            better = self._put_right(one, served)
-            if better is not None:
-                one.planner = better
-                one.settled |= served
+    def _mark_served(self, columns: tuple[str, ...]) -> None:
+        for estimated in self.estimated_questions:
+            served = self.served(estimated, columns)
+            corrected = self._corrected_estimate(estimated, served)
+            if corrected is not None:
+                estimated.planner = corrected
+                estimated.served_columns |= served
 
 
 def _joined(pairs: Sequence[Candidate]) -> list[tuple[str, ...]]:
-    """Sets of three that two of the pairs make."""
-    found: dict[tuple[str, ...], None] = {}
+    """Sets of three columns from two overlapping pairs."""
+    sets: dict[tuple[str, ...], None] = {}
     for first, second in itertools.combinations(pairs, 2):
         columns = tuple(sorted({*first.columns, *second.columns}))
         if len(columns) == 3:
-            found[columns] = None
-    return list(found)
+            sets[columns] = None
+    return list(sets)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from countless.data.columns.types import quote_identifier
 
 LONGEST = 63  # bytes of a name
-USUAL, MOST = 100, 10_000  # combinations of values that PostgreSQL lists by itself, and at most
+USUAL, MOST = 100, 10_000  # PostgreSQL's default and largest statistics target
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Statistics:
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What to run, in order; ANALYZE comes after all of them."""
+        """The statements to run, in order; ANALYZE comes after all of them."""
         columns = ", ".join(map(quote_identifier, self.columns))
         table = f"{quote_identifier(self.schema)}.{quote_identifier(self.table)}"
         create = f"CREATE STATISTICS IF NOT EXISTS {self.name} ({', '.join(self.kinds)}) ON {columns} FROM {table}"
@@ -38,7 +38,7 @@ class Statistics:
 
 
 def statistics_name(table: str, columns: Sequence[str]) -> str:
-    """The name for statistics on ``columns``; one that would be too long ends in a digest.
+    """The name for statistics on ``columns``. A name that is too long ends in a digest.
 
     >>> statistics_name("orders", ["city", "zip"])
     'countless_orders_city_zip'
@@ -51,7 +51,7 @@ def statistics_name(table: str, columns: Sequence[str]) -> str:
 
 
 def target_for(combinations: int) -> int | None:
-    """How many combinations to list at most: as many as there are, where that is allowed; None for as many as usual."""
+    """The statistics target for so many combinations; None for PostgreSQL's default."""
     if combinations <= USUAL:
         return None
     return combinations if combinations <= MOST else 10 * USUAL

@@ -21,9 +21,9 @@ from countless.data.atomic_files import json_bytes, make_folder, write_bytes
 from countless.data.sources.csv_files import CsvFile
 from countless.errors import MissingExtraError
 from countless.estimator.estimator import Estimator
+from countless.evaluation.diagnosis.convergence import FIRST, MOST, ConvergenceLimits
 from countless.evaluation.diagnosis.diagnosis import Diagnosis
 from countless.evaluation.diagnosis.diagnosis import diagnose as find_out
-from countless.evaluation.diagnosis.settling import FIRST, MOST, ConvergenceLimits
 from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
 from countless.extensions import PICTURES, installed, load
 

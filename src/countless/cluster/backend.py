@@ -23,13 +23,13 @@ from countless.errors import ClusterError
 from countless.options import ReadingOptions, ResourceOptions
 
 PREFIX = "cluster-"
-WORKER_MEMORY = 4 * 10**9  # bytes, unless they are given
+WORKER_MEMORY = 4 * 10**9  # bytes; the default
 
 
 class RayBackend:
-    """A Ray cluster, while entered: the codes are in files, in a folder that all its machines can read.
+    """The back end on a Ray cluster. The codes are files in a folder that all machines can read.
 
-    It has a folder of its own inside the shared one, which is removed in the end.
+    It is a context manager, and has a folder of its own inside the shared one, which is removed at the end.
     """
 
     def __init__(self, resources: ResourceOptions) -> None:
@@ -39,7 +39,7 @@ class RayBackend:
         self._folder: Path
         self._workers: Workers
         self.bounds: Bounds | None = None
-        self.train: ClusterTrainer  # when a table is encoded
+        self.train: ClusterTrainer  # set when a table is encoded
 
     def __enter__(self) -> RayBackend:
         resources = self._resources
@@ -47,7 +47,7 @@ class RayBackend:
         with ExitStack() as stack:
             cluster = stack.enter_context(self._cluster)
             self._workers = Workers.on(cluster.machines(), resources.workers, resources.threads or 1)
-            self._folder = own_folder(shared, resources.checkpoint)
+            self._folder = make_run_folder(shared, resources.checkpoint)
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
             require_shared(cluster, self._folder)
             codes = (resources.codes or self._folder / "codes").absolute()
@@ -61,9 +61,9 @@ class RayBackend:
     def encode(
         self, source: Source, options: ReadingOptions, seed: int, events: Events, text_rows: int | None
     ) -> tuple[Table, Table]:
-        """The table of ``source``, whose codes all machines have read and written, and its rows to train on.
+        """The table of ``source``, encoded by all machines, and its rows to train on.
 
-        A cluster reads all strings: it has more time and memory than one machine.
+        A cluster reads all strings, because it has more time and memory than one machine.
         """
         assert self.bounds is not None
         codes, memory = self.bounds.codes, self.bounds.memory
@@ -81,13 +81,13 @@ class RayBackend:
         return table, table if options.sample_rows is None else table.sampled(options.sample_rows, seed)
 
 
-def own_folder(shared: Path, checkpoint: Path | None = None) -> Path:
-    """A new folder inside the ``shared`` one; what a killed fit with the same ``checkpoint`` left is removed."""
+def make_run_folder(shared: Path, checkpoint: Path | None = None) -> Path:
+    """A new folder inside the ``shared`` one. Removes the folder of a killed fit with the same ``checkpoint``."""
     prefix = PREFIX
     if checkpoint is not None:
         prefix = f"{checkpoint.name}-{PREFIX}"
-        for left in shared.glob(glob.escape(prefix) + "*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for stale in shared.glob(glob.escape(prefix) + "*"):
+            shutil.rmtree(stale, ignore_errors=True)
     try:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=shared.absolute()))
     except OSError as error:

@@ -1,8 +1,8 @@
 """The domain pass on a cluster: each task summarizes a part of the table, and the summaries are merged.
 
-A piece sends the values of each column with the rows of each. The sum over all pieces is exact, and so is all that
-follows from it. Only if a piece has more values of a column than could be used, it sends that many of them
-instead, which stand for their neighbours: a grid, whose cells hold about as many rows each, loses hardly anything.
+A piece sends the values of each column with their numbers of rows. The sum over all pieces is exact, and so are the
+domains. Only if a piece has more values of a column than can be used, it sends a sample of this size, in which each
+value stands for its neighbours. A grid, whose cells have about equally many rows, loses hardly any accuracy by that.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from countless.data.sources.source import Source, connect, new_name
 from countless.errors import DataError
 
 PIECE_ROWS = 1_000_000
-LEAST = 4_096  # values with the least hashes: the share of all hashes below them tells how many there are, within 2%
+LEAST_HASHES = 4_096  # values with the least hashes: from the greatest of these the number of values follows within 2%
 HASH_RANGE = 2.0**64
 
 VALUES = "SELECT {column}, 'value', CAST(value AS VARCHAR), n FROM counted"
-# In the order of the values: each bucket of equal mass has its most frequent value, with the rows of all its values.
+# Values in order, in buckets of equal mass: each is represented by its most frequent value, with the rows of all.
 # The least and the greatest value have buckets of their own.
-SOME_VALUES = """
-SELECT {column}, 'some', CAST(arg_max(value, n) AS VARCHAR), CAST(sum(n) AS BIGINT) FROM (
+SAMPLED_VALUES = """
+SELECT {column}, 'sampled', CAST(arg_max(value, n) AS VARCHAR), CAST(sum(n) AS BIGINT) FROM (
     SELECT value, n, CASE WHEN below = 0 THEN -1 WHEN below + n = mass THEN {most}
         ELSE floor(below::DOUBLE * {most} / mass) END AS bucket
     FROM (SELECT value, n, sum(n) OVER (ORDER BY value) - n AS below, sum(n) OVER () AS mass FROM counted
         WHERE value IS NOT NULL)
 ) GROUP BY bucket
-UNION ALL SELECT {column}, 'some', NULL, n FROM counted WHERE value IS NULL
+UNION ALL SELECT {column}, 'sampled', NULL, n FROM counted WHERE value IS NULL
 UNION ALL SELECT {column}, 'least', CAST(value AS VARCHAR), 0 FROM (
-    SELECT value FROM counted WHERE value IS NOT NULL ORDER BY hash(value) LIMIT {least}
+    SELECT value FROM counted WHERE value IS NOT NULL ORDER BY hash(value) LIMIT {least_hashes}
 )
 """
 SIGNED = f"SELECT {{column}}, 'signed', NULL, count(*) FROM typed WHERE {is_signed('c{column}')} HAVING count(*) > 0"
@@ -49,53 +49,59 @@ LENGTHS = """
 SELECT {column}, 'length', CAST(length(value) AS VARCHAR), CAST(sum(n) AS BIGINT) FROM counted
 WHERE value IS NOT NULL GROUP BY length(value)
 """
-TOLD = 'told (c INTEGER, what VARCHAR, "value" VARCHAR, n BIGINT)'
+SUMMARIES = 'summaries (c INTEGER, what VARCHAR, "value" VARCHAR, n BIGINT)'
 
 
 def pieces(rows: ParquetRows) -> int:
-    """How many pieces there are."""
+    """The number of pieces."""
     return -(-rows.total // PIECE_ROWS)
 
 
-def summarize(rows: ParquetRows, types: dict[str, str], most: int, index: int) -> Any:
-    """What a piece sends about its columns, given their types by name: an Arrow table of the columns of TOLD."""
+def summarize_piece(rows: ParquetRows, types: dict[str, str], most: int, index: int) -> Any:
+    """The summary of a piece's columns, given their types by name: an Arrow table with the columns of SUMMARIES."""
     connection = connect()
     connection.register("piece", reader(_piece(rows, index), list(types)))
-    cast = ", ".join(f"CAST({quote_identifier(name)} AS {kind}) AS c{at}" for at, (name, kind) in _numbered(types))
+    cast = ", ".join(
+        f"CAST({quote_identifier(name)} AS {kind}) AS c{column_index}"
+        for column_index, (name, kind) in _numbered(types)
+    )
     connection.execute(f"CREATE TEMP TABLE typed AS SELECT {cast} FROM piece")
-    connection.execute(f"CREATE TEMP TABLE {TOLD}")
-    for at, (_, kind) in _numbered(types):
+    connection.execute(f"CREATE TEMP TABLE {SUMMARIES}")
+    for column_index, (_, kind) in _numbered(types):
         connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE counted AS SELECT c{at} AS value, count(*) AS n FROM typed GROUP BY 1"
+            "CREATE OR REPLACE TEMP TABLE counted AS "
+            f"SELECT c{column_index} AS value, count(*) AS n FROM typed GROUP BY 1"
         )
         ((distinct,),) = connection.execute("SELECT count(value) FROM counted").fetchall()
-        more = [LENGTHS] if kind == TEXT else [SIGNED] if kind in FLOATS else []
-        for sql in (VALUES if distinct <= most else SOME_VALUES, *more):
-            connection.execute(f"INSERT INTO told {sql.format(column=at, most=most, least=LEAST)}")
-    return connection.sql("SELECT * FROM told").to_arrow_table()
+        more_sql = [LENGTHS] if kind == TEXT else [SIGNED] if kind in FLOATS else []
+        for sql in (VALUES if distinct <= most else SAMPLED_VALUES, *more_sql):
+            connection.execute(
+                f"INSERT INTO summaries {sql.format(column=column_index, most=most, least_hashes=LEAST_HASHES)}"
+            )
+    return connection.sql("SELECT * FROM summaries").to_arrow_table()
 
 
-def tally(rows: ParquetRows, name: str, length: int, index: int) -> Any:
-    """The characters of a piece's strings: code points and their counts, then how many are cut, and what is beyond."""
+def tally_piece(rows: ParquetRows, name: str, length: int, index: int) -> Any:
+    """The characters of a piece's strings: code points with counts, then the counts of cut strings and their tails."""
     import pyarrow as pa
 
     source = Source.open(reader(_piece(rows, index), [name]))
-    found = Tally(length)
+    tally = Tally(length)
     for (strings,) in source.batches(f"SELECT CAST({quote_identifier(name)} AS VARCHAR) FROM {source.table}"):
-        found.add(strings)
-    points = np.flatnonzero(found.counts)
+        tally.add(strings)
+    points = np.flatnonzero(tally.counts)
     return pa.table(
         {
             "point": np.append(points, [POINTS, POINTS + 1]),
-            "n": np.append(found.counts[points], [found.cut, found.beyond]),
+            "n": np.append(tally.counts[points], [tally.cut, tally.beyond]),
         }
     )
 
 
-class Merged(Scans):
-    """Knows what all pieces of the ``rows`` of ``source`` have told; ``on_all`` calls a function for each of them.
+class MergedScans(Scans):
+    """Scans that merge the summaries of all pieces of ``rows``, which are the rows of ``source``.
 
-    A piece sends at most about ``most`` values of a column.
+    ``on_all`` calls a function for each piece. A piece sends at most about ``most`` values of a column.
     """
 
     def __init__(
@@ -109,86 +115,99 @@ class Merged(Scans):
         self._rows, self._on_all = rows, on_all
         kinds = ((name, stored_type(kind)) for name, kind in source.columns())
         self._types = {name: kind for name, kind in kinds if kind is not None}
-        self._numbers = {name: at for at, name in enumerate(self._types)}
+        self._indices = {name: column_index for column_index, name in enumerate(self._types)}
         connection = connect()
-        self._told = Source(new_name(), connection, None)
-        self._told.run(f"CREATE TEMP TABLE {TOLD}")
-        for table in self._passed(partial(summarize, rows, self._types, most)):
-            connection.register("news", table)
-            self._told.run("INSERT INTO told SELECT * FROM news")
-            connection.unregister("news")
-        self._some = {at for (at,) in self._told.rows("SELECT DISTINCT c FROM told WHERE what = 'some'")}
+        self._summaries = Source(new_name(), connection, None)
+        self._summaries.run(f"CREATE TEMP TABLE {SUMMARIES}")
+        for table in self._results(partial(summarize_piece, rows, self._types, most)):
+            connection.register("summary", table)
+            self._summaries.run("INSERT INTO summaries SELECT * FROM summary")
+            connection.unregister("summary")
+        self._sampled = {
+            column_index
+            for (column_index,) in self._summaries.rows("SELECT DISTINCT c FROM summaries WHERE what = 'sampled'")
+        }
 
-    def _passed(self, function: Callable[[int], Any]) -> Iterator[Any]:
-        """What a function returns for every piece, in any order."""
+    def _results(self, function: Callable[[int], Any]) -> Iterator[Any]:
+        """The results of a function for every piece, in any order."""
         return self._on_all(function, list(range(pieces(self._rows))))
 
     def signed(self) -> frozenset[str]:
-        signed = {at for (at,) in self._told.rows("SELECT DISTINCT c FROM told WHERE what = 'signed'")}
-        return frozenset(name for name, at in self._numbers.items() if at in signed)
+        signed_indices = {
+            column_index
+            for (column_index,) in self._summaries.rows("SELECT DISTINCT c FROM summaries WHERE what = 'signed'")
+        }
+        return frozenset(name for name, column_index in self._indices.items() if column_index in signed_indices)
 
     def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
-        ((rows,),) = self._told.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")
-        found: list[tuple[int, float | None]] = []
-        known = self._types.keys() & set(wanted)
+        ((rows,),) = self._summaries.rows(
+            "SELECT coalesce(sum(n), 0) FROM summaries WHERE c = 0 AND what IN ('value', 'sampled')"
+        )
+        figures: list[tuple[int, float | None]] = []
+        requested = self._types.keys() & set(wanted)
         for name, _ in self.source.columns():
-            lengths = self._lengths(name) if name in known else {}
+            lengths = self._lengths(name) if name in requested else {}
             strings = sum(lengths.values())
             mean = sum(length * count for length, count in lengths.items()) / strings if strings else None
-            found.append((self._distinct(name) if name in known else 0, mean))
-        return int(rows), found
+            figures.append((self._distinct(name) if name in requested else 0, mean))
+        return int(rows), figures
 
     def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
-        found = {}
+        columns = {}
         for name, kind in types.items():
             if few(name, self._distinct(name)):
                 values = self._values(name)
-                texts = self._told.rows(f"SELECT CAST(value AS VARCHAR) FROM {values} ORDER BY value ASC NULLS LAST")
-                known = tuple(unsigned(str(text), kind) for (text,) in texts if text is not None)
-                found[name] = Column(name, kind, known, has_null=len(known) < len(texts))
-        return found
+                texts = self._summaries.rows(
+                    f"SELECT CAST(value AS VARCHAR) FROM {values} ORDER BY value ASC NULLS LAST"
+                )
+                column_values = tuple(unsigned(str(text), kind) for (text,) in texts if text is not None)
+                columns[name] = Column(name, kind, column_values, has_null=len(column_values) < len(texts))
+        return columns
 
     def grid(self, name: str, kind: str, most_cells: int) -> Column:
-        column = grid_of(self._told, self._values(name), name, kind, most_cells)
-        return _with_distinct(column, self._distinct(name)) if self._numbers[name] in self._some else column
+        column = grid_of(self._summaries, self._values(name), name, kind, most_cells)
+        return _with_distinct(column, self._distinct(name)) if self._indices[name] in self._sampled else column
 
     def text(self, name: str, kind: str, rows: int, length: int | None) -> TextColumn:
         lengths = self._lengths(name)
         if not lengths:
             raise DataError(f'the text column "{name}" holds only NULLs: leave it out with {exclude_option(name)}')
-        found = Tally(length_of(lengths, length))
-        for table in self._passed(partial(tally, self._rows, name, found.length)):
-            points, counts = table["point"].to_numpy(), table["n"].to_numpy()
-            found.counts[points[:-2]] += counts[:-2]
-            found.cut, found.beyond = found.cut + int(counts[-2]), found.beyond + int(counts[-1])
-        estimated = self._numbers[name] in self._some
-        return found.column(name, kind, rows, sum(lengths.values()), self._distinct(name), estimated)
+        characters = Tally(length_of(lengths, length))
+        for table in self._results(partial(tally_piece, self._rows, name, characters.length)):
+            points, point_counts = table["point"].to_numpy(), table["n"].to_numpy()
+            characters.counts[points[:-2]] += point_counts[:-2]
+            characters.cut += int(point_counts[-2])
+            characters.beyond += int(point_counts[-1])
+        estimated = self._indices[name] in self._sampled
+        return characters.column(name, kind, rows, sum(lengths.values()), self._distinct(name), estimated)
 
     def _lengths(self, name: str) -> dict[int, int]:
-        """How many strings there are of each length."""
-        at = self._numbers[name]
-        sql = f"SELECT CAST(value AS BIGINT), sum(n) FROM told WHERE c = {at} AND what = 'length' GROUP BY 1"
-        return {int(length): int(count) for length, count in self._told.rows(sql)}
+        """The number of strings of each length."""
+        of_column = f"c = {self._indices[name]}"
+        sql = f"SELECT CAST(value AS BIGINT), sum(n) FROM summaries WHERE {of_column} AND what = 'length' GROUP BY 1"
+        return {int(length): int(count) for length, count in self._summaries.rows(sql)}
 
     def _distinct(self, name: str) -> int:
-        """How many values the column has, NULL not counted: an estimate if not all were told."""
-        at = self._numbers[name]
+        """The number of values of the column without NULL; an estimate if a piece sent a sample."""
+        column_index = self._indices[name]
         value = f"CAST(value AS {self._types[name]})"
-        if at not in self._some:
-            sql = f"SELECT count(DISTINCT {value}) FROM told WHERE c = {at} AND what = 'value'"
-            return int(self._told.rows(sql)[0][0])
-        # The hash only draws a sample of the values, and values with the same one still count as several.
-        known = f"SELECT DISTINCT {value} AS value FROM told WHERE c = {at} AND what IN ('value', 'least')"
-        hashes = f"SELECT hash(value) AS hash FROM ({known}) WHERE value IS NOT NULL ORDER BY 1 LIMIT {LEAST}"
-        ((count, greatest),) = self._told.rows(f"SELECT count(*), max(hash) FROM ({hashes})")
+        if column_index not in self._sampled:
+            sql = f"SELECT count(DISTINCT {value}) FROM summaries WHERE c = {column_index} AND what = 'value'"
+            return int(self._summaries.rows(sql)[0][0])
+        # The hash only selects a sample of the values. Different values with equal hashes count separately.
+        values = (
+            f"SELECT DISTINCT {value} AS value FROM summaries WHERE c = {column_index} AND what IN ('value', 'least')"
+        )
+        hashes = f"SELECT hash(value) AS hash FROM ({values}) WHERE value IS NOT NULL ORDER BY 1 LIMIT {LEAST_HASHES}"
+        ((count, greatest),) = self._summaries.rows(f"SELECT count(*), max(hash) FROM ({hashes})")
         return round((int(count) - 1) * HASH_RANGE / max(1, int(greatest)))
 
     def _values(self, name: str) -> str:
-        """A table of the column's values and how many rows have each."""
-        self._told.run(
+        """The name of a table with the column's values and the number of rows of each."""
+        self._summaries.run(
             f"CREATE OR REPLACE TEMP TABLE merged AS SELECT CAST(value AS {self._types[name]}) AS value, "
-            f"CAST(sum(n) AS BIGINT) AS n FROM told WHERE c = {self._numbers[name]} AND what IN ('value', 'some') "
-            "GROUP BY 1"
+            f"CAST(sum(n) AS BIGINT) AS n FROM summaries WHERE c = {self._indices[name]} "
+            "AND what IN ('value', 'sampled') GROUP BY 1"
         )
         return "merged"
 
@@ -202,7 +221,7 @@ def _piece(rows: ParquetRows, index: int) -> list[tuple[str, int, int]]:
 
 
 def _with_distinct(column: Column, distinct: int) -> Column:
-    """The column with about this many values in its grid, of which only some were counted."""
+    """The column with about ``distinct`` values in its grid, which was made from a sample of them."""
     grid = column.grid
     assert grid is not None
     scale = distinct / grid.values

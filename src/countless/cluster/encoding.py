@@ -1,7 +1,7 @@
 """Encoding on a cluster: all machines write a table's codes into one shared folder.
 
-The same pieces of the table are read as on one machine, and the same codes are written, byte for byte: each machine
-takes the next chunk that is missing. Ray Data hands them out, and again those of a machine that is lost.
+The same pieces of the table are read as on one machine, and the same codes are written, byte for byte. Ray Data assigns
+missing chunks to machines, and assigns those of a lost machine again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from countless.cluster.domains import Merged
-from countless.cluster.rows import ParquetRows, reader, rows_of
+from countless.cluster.domains import MergedScans
+from countless.cluster.rows import ParquetRows, parquet_rows, reader
 from countless.cluster.session import Cluster
 from countless.data.columns.schema import Schema
 from countless.data.encoding.code_files import CodesFolder
@@ -29,7 +29,7 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError
 from countless.options import EncodeOptions
 
-LEAST_TOLD = 1 << 16  # values of a column that a piece of a table sends, if it has as many
+LEAST_SENT = 1 << 16  # a piece of a table sends at least so many values of a column, if it has them
 
 
 def encode_on(
@@ -43,9 +43,9 @@ def encode_on(
     resume: bool = False,
     events: Events = QUIET,
 ) -> Table:
-    """The table of ``source`` with its codes in a folder at ``path``, which all machines see.
+    """The table of ``source`` with its codes in a folder at ``path``, which all machines can access.
 
-    With ``resume``, what an earlier pass has left there is used, as in :func:`.encode_mapped`.
+    With ``resume``, the finished files of an earlier pass are used, as in :func:`.encode_mapped`.
     """
     options = with_advice(options, source.advice)
     copy = path.with_name(path.name + "-rows.parquet")
@@ -53,17 +53,17 @@ def encode_on(
         copy.unlink(missing_ok=True)
 
     def find() -> Schema:
-        rows = rows_of(cluster, source, copy, events.stage)
-        most = max(LEAST_TOLD, 2 * options.max_distinct)
+        rows = parquet_rows(cluster, source, copy, events.stage)
+        most = max(LEAST_SENT, 2 * options.max_distinct)
         events.stage("reading all columns")
-        finder = Merged(source, rows, _Pass(cluster, rows.total, events).over, most)
+        finder = MergedScans(source, rows, _ClusterPass(cluster, rows.total, events).over, most)
         return find_schema(finder, options, lambda stage, rows=None: events.stage(stage))
 
     folder = codes_folder(source, options, path, memory, find, seed=seed, resume=resume)
-    passes = _Pass(cluster, folder.schema.rows, events)
+    passes = _ClusterPass(cluster, folder.schema.rows, events)
     chunks = folder.missing_chunks()
     if chunks:
-        rows = rows_of(cluster, source, copy, events.stage)
+        rows = parquet_rows(cluster, source, copy, events.stage)
         events.stage("encoding rows")
         if rows.total != folder.schema.rows:
             raise DataError(CHANGED)
@@ -78,7 +78,7 @@ def encode_on(
 
 
 def write_chunk(path: str, rows: ParquetRows, index: int) -> None:
-    """Encode a chunk, on whatever machine this is."""
+    """Encode a chunk on this machine."""
     folder = CodesFolder.open(Path(path))
     first = index * folder.chunk_rows
     records = np.empty(folder.rows_of(index), dtype=folder.record)
@@ -93,12 +93,12 @@ def write_chunk(path: str, rows: ParquetRows, index: int) -> None:
 
 
 def write_part(path: str, index: int) -> None:
-    """Shuffle a part, on whatever machine this is."""
+    """Shuffle a part on this machine."""
     CodesFolder.open(Path(path)).write_part(index)
 
 
 @dataclass(frozen=True)
-class _Pass:
+class _ClusterPass:
     """Calls functions of an index on all machines, and reports progress."""
 
     cluster: Cluster
@@ -106,37 +106,37 @@ class _Pass:
     events: Events
 
     def run(self, function: Callable[[int], None], indexes: list[int], total: int) -> None:
-        """Call the function for some of ``total`` indexes, the last that are missing."""
+        """Call the function for the missing ``indexes`` of ``total``."""
         for _ in self.over(function, indexes, total - len(indexes)):
             pass
 
     def over(self, function: Callable[[int], Any], indexes: list[int], done: int = 0) -> Iterator[Any]:
-        """What the function returns for every index, when this many others were done before."""
+        """The results of the function for every index. ``done`` other indexes were finished before."""
         total = done + len(indexes)
         meter = Meter(self.events.reading, self.rows, done / total)
-        for answered, table in enumerate(on_all(self.cluster, function, indexes), done + 1):
-            meter.at(answered / total)
+        for finished, table in enumerate(on_all(self.cluster, function, indexes), done + 1):
+            meter.at(finished / total)
             yield table
 
 
 def on_all(cluster: Cluster, function: Callable[[int], Any], indexes: list[int]) -> Iterator[Any]:
-    """What a function returns for every index, an Arrow table or nothing, in any order; its errors are raised."""
+    """The results of a function for every index, Arrow tables or None, in any order. Its errors are raised."""
     from ray.data import DataContext, from_items
 
     DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     items = from_items([{"index": index} for index in indexes], override_num_blocks=len(indexes))
-    answers = items.map_batches(_Answer(function), batch_size=1, batch_format="pyarrow", num_cpus=1)
+    answers = items.map_batches(_RayFunction(function), batch_size=1, batch_format="pyarrow", num_cpus=1)
     for table in answers.iter_batches(batch_size=None, batch_format="pyarrow"):
         if "error" in table.column_names:
             raise DataError(str(table["error"][0]))
         yield table
 
 
-class _Answer:
-    """Calls a function of an index as Ray Data calls functions: with a table of one row, and returning one.
+class _RayFunction:
+    """Adapts a function of an index to Ray Data, which passes a table of one row and expects a table.
 
-    Ray would call again what fails; an error of ours would be the same again, and is an answer too.
+    Ray repeats calls that fail. An error of ours would occur again, so it is returned as a table.
     """
 
     __name__ = "countless"
@@ -148,7 +148,7 @@ class _Answer:
         import pyarrow as pa
 
         try:
-            found = self._function(batch["index"][0].as_py())
+            result = self._function(batch["index"][0].as_py())
         except CountlessError as error:
             return pa.table({"error": [str(error)]})
-        return batch if found is None else found
+        return batch if result is None else result

@@ -14,12 +14,12 @@ from countless.data.sources.file_formats import quote_path
 from countless.data.sources.source import Source, connect
 
 PARQUET = (".parquet", ".pq")
-LONG_INTEGERS = ("HUGEINT", "UHUGEINT")  # Parquet has none of this length: they are written as their digits
+LONG_INTEGERS = ("HUGEINT", "UHUGEINT")  # Parquet has no integers of this length: they are written as text
 
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """Parquet files, and how many rows each has; all have the same columns."""
+    """Parquet files with the same columns, and the number of rows of each."""
 
     files: tuple[str, ...]
     counts: tuple[int, ...]
@@ -29,106 +29,106 @@ class ParquetRows:
         return sum(self.counts)
 
     def between(self, first: int, end: int) -> list[tuple[str, int, int]]:
-        """The files that the rows from ``first`` to ``end`` are in: of each, its rows from one place to another.
+        """The files that have the rows from ``first`` to ``end``, each with the range of its own rows.
 
         >>> ParquetRows(("a", "b"), (10, 10)).between(8, 12)
         [('a', 8, 10), ('b', 0, 2)]
         """
-        found, begin = [], 0
+        ranges, file_start = [], 0
         for file, count in zip(self.files, self.counts, strict=True):
-            low, high = max(first, begin) - begin, min(end, begin + count) - begin
+            low, high = max(first, file_start) - file_start, min(end, file_start + count) - file_start
             if low < high:
-                found.append((file, low, high))
-            begin += count
-        return found
+                ranges.append((file, low, high))
+            file_start += count
+        return ranges
 
 
-def rows_of(cluster: Cluster, source: Source, copy: Path, on_stage: Callable[[str], None]) -> ParquetRows:
-    """The files of ``source``, if they are Parquet and all machines see them; else its rows are written to ``copy``.
+def parquet_rows(cluster: Cluster, source: Source, copy: Path, on_stage: Callable[[str], None]) -> ParquetRows:
+    """The files of ``source`` if they are Parquet and on all machines; otherwise its rows are written to ``copy``.
 
-    DuckDB renames columns whose names differ in case only: they are not found in the files, and are copied too.
+    DuckDB renames columns whose names differ in case only. They are not found in the files, so such a table is copied.
     """
     files = source.files
     parquet = bool(files) and all(file.endswith(PARQUET) for file in files)
-    if not parquet or not _have_columns(files[0], source) or not _seen(cluster, files):
+    if not parquet or not _has_columns(files[0], source) or not _all_machines_have(cluster, files):
         files = (str(copy),)
         if not copy.exists():
             on_stage("copying rows to where all machines see them")
             _write(source, copy)
-    counted = (
+    metadata = (
         connect()
         .execute("SELECT file_name, num_rows FROM parquet_file_metadata($files)", {"files": list(files)})
         .fetchall()
     )
-    counts = {name: int(count) for name, count in counted}
+    counts = {name: int(count) for name, count in metadata}
     return ParquetRows(files, tuple(counts[file] for file in files))
 
 
-def reader(pieces: Sequence[tuple[str, int, int]], columns: Sequence[str]) -> Any:
-    """Arrow's reader of some rows of files, which goes over them once. Row groups without any of them are not read."""
+def reader(ranges: Sequence[tuple[str, int, int]], columns: Sequence[str]) -> Any:
+    """An Arrow reader of some rows of files, to be read once. Row groups without these rows are skipped."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = _flattened(pq.read_schema(pieces[0][0]).empty_table(), columns)
-    return pa.RecordBatchReader.from_batches(table.schema, _batches(pieces, list(columns)))
+    table = _flattened(pq.read_schema(ranges[0][0]).empty_table(), columns)
+    return pa.RecordBatchReader.from_batches(table.schema, _batches(ranges, list(columns)))
 
 
-def _batches(pieces: Sequence[tuple[str, int, int]], columns: list[str]) -> Iterator[Any]:
+def _batches(ranges: Sequence[tuple[str, int, int]], columns: list[str]) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    for file, first, end in pieces:
+    for file, first, end in ranges:
         with pq.ParquetFile(file) as parquet:
-            begin = 0
+            group_start = 0
             for group in range(parquet.num_row_groups):
                 count = parquet.metadata.row_group(group).num_rows
-                low, high = max(first, begin) - begin, min(end, begin + count) - begin
+                low, high = max(first, group_start) - group_start, min(end, group_start + count) - group_start
                 if low < high:
                     table = parquet.read_row_group(group, columns=columns, use_threads=False)
                     yield from _flattened(table.slice(low, high - low), columns).to_batches()
-                begin += count
+                group_start += count
 
 
 def _flattened(table: Any, columns: Sequence[str]) -> Any:
-    """Some columns of an Arrow table, of which those that it lacks are fields of its structs: ``address.city``."""
+    """Some columns of an Arrow table. A column that it lacks is a field of a struct, such as ``address.city``."""
     while not set(columns) <= set(table.column_names):
-        deeper = table.flatten()
-        if deeper.num_columns == table.num_columns and deeper.column_names == table.column_names:
-            break  # there is nothing left to flatten, and Arrow says which column is missing
-        table = deeper
+        flattened = table.flatten()
+        if flattened.num_columns == table.num_columns and flattened.column_names == table.column_names:
+            break  # nothing is left to flatten: Arrow names the missing column
+        table = flattened
     return table.select(list(columns))
 
 
-def _have_columns(file: str, source: Source) -> bool:
+def _has_columns(file: str, source: Source) -> bool:
     """Whether a Parquet file has all columns of ``source`` that can be modelled, or structs with these fields."""
     import pyarrow.parquet as pq
 
-    wanted = [name for name, kind in source.columns() if stored_type(kind) is not None]
+    names = [name for name, kind in source.columns() if stored_type(kind) is not None]
     try:
-        _flattened(pq.read_schema(file).empty_table(), wanted)
+        _flattened(pq.read_schema(file).empty_table(), names)
     except KeyError:
         return False
     return True
 
 
-def _seen(cluster: Cluster, files: Sequence[str]) -> bool:
-    """Whether every machine has all the files, as large as here."""
+def _all_machines_have(cluster: Cluster, files: Sequence[str]) -> bool:
+    """Whether every machine has all files with the same sizes as here."""
     sizes = [Path(file).stat().st_size for file in files]
-    return all(found == sizes for _, found in cluster.everywhere(sizes_of, list(files)))
+    return all(sizes_there == sizes for _, sizes_there in cluster.everywhere(sizes_of, list(files)))
 
 
 def sizes_of(files: list[str]) -> list[int | None]:
-    """How large the files are on this machine."""
-    found: list[int | None] = []
+    """The sizes of the files on this machine; None for a missing file."""
+    sizes: list[int | None] = []
     for file in files:
         size = None
         with suppress(OSError):
             size = Path(file).stat().st_size
-        found.append(size)
-    return found
+        sizes.append(size)
+    return sizes
 
 
 def _write(source: Source, target: Path) -> None:
-    """Write the columns that can be modelled."""
+    """Write the columns that can be modelled to a Parquet file."""
     selected = []
     for name, kind in source.columns():
         column = quote_identifier(name)

@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster: connect, run tasks, disconnect."""
+"""A connection to a Ray cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from countless.errors import ClusterError, MissingExtraError
 
 AUTO = "auto"
-PATIENCE = 5.0  # seconds for a cluster's address to answer
+CONNECT_SECONDS = 5.0  # timeout of the first connection to a cluster
 START = "start one with ray start --head, or give the address of another"
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
@@ -34,50 +34,50 @@ def ray_module() -> Any:
 
 @dataclass(frozen=True)
 class ClusterNode:
-    """A machine of the cluster, and what of it Ray may use."""
+    """A machine of the cluster, and the resources that Ray may use."""
 
-    key: str  # Ray's name of it
+    key: str  # Ray's id of the machine
     host: str
     cpus: int
     gpus: int
 
 
 class Cluster:
-    """A Ray cluster, while entered. A process that is connected already stays connected.
+    """A Ray cluster, as a context manager. A process that was connected before stays connected.
 
-    ``address`` is ``auto``, for the one that runs on this machine, or ``HOST:PORT``.
+    ``address`` is ``auto`` for the cluster on this machine, or ``HOST:PORT``.
     """
 
     def __init__(self, address: str = AUTO) -> None:
         self.address = address
         self.ray = ray_module()
-        self._ours = False
+        self._has_connected = False
 
     def __enter__(self) -> Cluster:
         if not self.ray.is_initialized():
             if self.address != AUTO:
                 _require_answer(self.address)
             self._connect()
-            self._ours = True
+            self._has_connected = True
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._ours:
+        if self._has_connected:
             self.ray.shutdown()
-            self._ours = False
+            self._has_connected = False
 
     def machines(self) -> list[ClusterNode]:
-        """The machines on which something can run."""
-        found = []
+        """The live machines that have CPUs."""
+        machines = []
         for node in self.ray.nodes():
             resources = node["Resources"]
             if node["Alive"] and resources.get("CPU"):
                 cpus, gpus = int(resources["CPU"]), int(resources.get("GPU", 0))
-                found.append(ClusterNode(node["NodeID"], node["NodeManagerHostname"], cpus, gpus))
-        return found
+                machines.append(ClusterNode(node["NodeID"], node["NodeManagerHostname"], cpus, gpus))
+        return machines
 
     def everywhere(self, function: Any, *arguments: Any) -> list[tuple[ClusterNode, Any]]:
-        """What a function of a module returns on every machine."""
+        """The result of a module's function on every machine."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         machines = self.machines()
@@ -92,8 +92,8 @@ class Cluster:
 
     def _refused(self) -> str:
         return (
-            f"what answers at {self.address} is no Ray cluster that lets us in: give the port of ray start --head, and "
-            "the same RAY_AUTH_MODE and RAY_AUTH_TOKEN that the cluster was started with"
+            f"the server at {self.address} is no Ray cluster, or it refused the connection: give the port of ray start "
+            "--head, and the same RAY_AUTH_MODE and RAY_AUTH_TOKEN that the cluster was started with"
         )
 
     def _connect(self) -> None:
@@ -109,11 +109,11 @@ class Cluster:
 
 
 def _require_answer(address: str) -> None:
-    """Raise an error at once if nothing answers: Ray itself would wait for minutes."""
+    """Raise an error at once if nothing answers, because Ray would wait for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise ClusterError(f"{address!r} is no address of a cluster: give HOST:PORT, such as 10.0.0.1:6379, or {AUTO}")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
     except (OSError, OverflowError):
         raise ClusterError(f"no Ray cluster runs at {address}: {START}") from None

@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from countless.cluster.member import WorkerInstructions, work
 from countless.cluster.messages import RunFolder
 from countless.cluster.session import Cluster, ClusterNode
+from countless.cluster.worker import WorkerInstructions, work
 from countless.data.encoding.memory_limit import Memory
 from countless.errors import ClusterError
 from countless.train.interrupt import Interrupt
 from countless.train.loop import CHECKPOINT_SECONDS, Progress, Trained
 from countless.train.tasks.recipe import Recipe, TrainingTable, train_here
 
-MOST_FAILURES = 20  # of a run, before it ends with an error
-TURN = 0.25  # seconds after which news and a Ctrl-C are noticed
+MOST_FAILURES = 20  # failures of workers before a run ends with an error
+POLL_SECONDS = 0.25  # between checks for progress and Ctrl-C
 BACKENDS = "cpu:gloo,cuda:nccl"
 
 
 @dataclass(frozen=True)
 class Workers:
-    """How many processes train together, and the CPUs of each. Each has a GPU too if there are enough of them."""
+    """The number of training processes, and the CPUs of each. Each also has a GPU if there are enough."""
 
     count: int
     threads: int
@@ -34,13 +34,15 @@ class Workers:
     @classmethod
     def on(cls, machines: list[ClusterNode], count: int | None, threads: int) -> Workers:
         """``count`` workers on these machines; by default one for each GPU, or for each machine."""
-        cpus, gpus = (sum(number) for number in zip(*((each.cpus, each.gpus) for each in machines), strict=True))
+        cpus, gpus = (
+            sum(numbers) for numbers in zip(*((machine.cpus, machine.gpus) for machine in machines), strict=True)
+        )
         count = count or gpus or len(machines)
-        room = sum(machine.cpus // threads for machine in machines)
-        if count > room:
+        capacity = sum(machine.cpus // threads for machine in machines)
+        if count > capacity:
             raise ClusterError(
-                f"the cluster has room for {room} workers of {threads} CPUs each, not for {count}: it has {cpus} CPUs "
-                f"on {len(machines)} machines; ask for fewer with --workers or --threads"
+                f"the cluster has room for {capacity} workers of {threads} CPUs each, not for {count}: it has "
+                f"{cpus} CPUs on {len(machines)} machines; ask for fewer with --workers or --threads"
             )
         return cls(count, threads, gpus >= count)
 
@@ -49,7 +51,7 @@ class Workers:
 class ClusterTrainer:
     """A :class:`~countless.train.tasks.recipe.Trainer` on a cluster.
 
-    ``folder`` is one that all its machines can read, and so is ``codes``, the folder of the codes of the table to come.
+    All machines can read ``folder``, and ``codes``, the folder with the codes of the table.
     """
 
     cluster: Cluster
@@ -69,64 +71,72 @@ class ClusterTrainer:
         stopped: bool,
         on_progress: Callable[[Progress], None],
     ) -> Trained:
-        """Train what ``recipe`` makes of ``table``, of which the workers read the codes from their folder."""
-        place = checkpoint or self.folder / "checkpoint"
-        if stopped:  # nothing will be trained: no worker is needed for that
-            return train_here(recipe, table, checkpoint=place, resume=resume, stopped=True, on_progress=on_progress)
+        """Train the task of ``recipe`` on ``table``. The workers read its codes from the folder."""
+        checkpoint_path = checkpoint or self.folder / "checkpoint"
+        if stopped:  # nothing is trained, so no worker is needed
+            return train_here(
+                recipe, table, checkpoint=checkpoint_path, resume=resume, stopped=True, on_progress=on_progress
+            )
         if not resume:
-            place.unlink(missing_ok=True)
-        letters = RunFolder(self.folder / "run")
-        shutil.rmtree(letters.folder, ignore_errors=True)
-        letters.folder.mkdir(parents=True)
-        order = WorkerInstructions(
+            checkpoint_path.unlink(missing_ok=True)
+        run_folder = RunFolder(self.folder / "run")
+        shutil.rmtree(run_folder.folder, ignore_errors=True)
+        run_folder.folder.mkdir(parents=True)
+        instructions = WorkerInstructions(
             recipe,
             self.codes,
             _rows(table),
             self.memory,
-            place.absolute(),
-            letters.folder,
+            checkpoint_path.absolute(),
+            run_folder.folder,
             self.workers.threads,
             self.save_every,
         )
-        self._run(order, letters, on_progress, place)
-        return letters.result()
+        self._run(instructions, run_folder, on_progress, checkpoint_path)
+        return run_folder.result()
 
     def _run(
-        self, order: WorkerInstructions, letters: RunFolder, on_progress: Callable[[Progress], None], place: Path
+        self,
+        instructions: WorkerInstructions,
+        run_folder: RunFolder,
+        on_progress: Callable[[Progress], None],
+        checkpoint_path: Path,
     ) -> None:
-        """Let Ray train, in a thread of its own, and report its progress; Ctrl-C is passed on."""
+        """Run Ray's trainer in a thread, report its progress, and forward Ctrl-C to the workers."""
         failures: list[BaseException] = []
 
         def fit() -> None:
             try:
-                self._trainer(order, letters).fit()
+                self._trainer(instructions, run_folder).fit()
             except BaseException as error:
                 failures.append(error)
 
         thread = threading.Thread(target=fit, daemon=True)
-        told: Progress | None = None
+        reported: Progress | None = None
         with Interrupt() as interrupt:
             thread.start()
             while thread.is_alive():
-                thread.join(TURN)
-                progress = letters.progress()
-                if progress is not None and progress != told:
+                thread.join(POLL_SECONDS)
+                progress = run_folder.progress()
+                if progress is not None and progress != reported:
                     on_progress(progress)
-                    told = progress
+                    reported = progress
                 if interrupt.requested:
-                    letters.ask_to_stop()
+                    run_folder.request_stop()
         if failures:
             reason = (str(failures[0]).strip().splitlines() or [type(failures[0]).__name__])[-1]
-            raise ClusterError(f"training on the cluster failed: {reason}; --resume continues from {place}") from None
+            raise ClusterError(
+                f"training on the cluster failed: {reason}; --resume continues from {checkpoint_path}"
+            ) from None
 
-    def _trainer(self, order: WorkerInstructions, letters: RunFolder) -> Any:
+    def _trainer(self, instructions: WorkerInstructions, run_folder: RunFolder) -> Any:
         from ray.train import FailureConfig, RunConfig, ScalingConfig
         from ray.train.torch import TorchConfig, TorchTrainer
 
         workers = self.workers
         return TorchTrainer(
             work,
-            train_loop_config={"order": order},
+            train_loop_config={"instructions": instructions},
             torch_config=TorchConfig(backend=BACKENDS if workers.gpus else "gloo"),
             scaling_config=ScalingConfig(
                 num_workers=workers.count,
@@ -135,12 +145,12 @@ class ClusterTrainer:
             ),
             run_config=RunConfig(
                 name="ray",
-                storage_path=str(letters.folder),
+                storage_path=str(run_folder.folder),
                 failure_config=FailureConfig(max_failures=MOST_FAILURES),
             ),
         )
 
 
 def _rows(table: TrainingTable) -> int:
-    """How many rows of the folder a table has: some are left out if it is a sample."""
+    """The number of rows of a table, which is smaller than that of the folder if the table is a sample."""
     return len(table.matrix()) if table.schema.coded else len(table.strings[0].symbols)

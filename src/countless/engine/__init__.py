@@ -2,8 +2,9 @@
 
 The engine knows symbols, positions and weights. It sees neither PyTorch nor SQL.
 
-- ``runtime``: what a method may ask of a model; ``resmade``: the NumPy runtime of a ResMADE.
-- ``text``: trees of tokens, the runtime of a text model.
-- ``exact``, ``paper`` (progressive sampling and variable skipping), ``particles``: the methods.
-- ``density``: the door, by a method's name.
+- ``density``: densities of regions, by a method's name; ``methods``: the registry of methods.
+- ``columns``: the column model: plans, walks, enumeration; ``text``: the same for strings.
+- ``fusion``: counts of pairs of columns, and text in the context of its row.
+- ``distributions``: joint distributions, samples, likelihoods, completion.
+- ``paper``: the paper's samplers; ``evidence``: counts of evidence rows; ``kernel_c``: the compiled code.
 """

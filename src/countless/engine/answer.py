@@ -1,4 +1,4 @@
-"""The result of a sampling method for one box, and of a walk that keeps its particles."""
+"""Answers of sampling methods, the rows that a walk returns, and how many particles a walk may use."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from countless.region import Box
 
 @dataclass(frozen=True)
 class Answer:
-    """A density, and how it was found.
+    """A density and how it was computed.
 
-    ``exact`` says that it is the model's own density, with no sampling error. ``particles`` is the largest number
-    of particles (or samples) held at once, 0 if counts alone gave the answer; ``forward_rows`` the rows of logits
-    computed in all. ``sampling_error`` is the relative standard error that sampling adds, where it is known. ``texts``
-    are the text columns that were asked, in ``contexts`` rows of the others. ``counted`` says that the density is the
-    table's own, from rows that were counted. ``steps`` is how many counts of substrings were chained to estimate that
-    of a text.
+    ``exact`` says that this is exactly the model's density, without sampling error. ``particles`` is the largest number
+    of particles (or samples) in memory at once, 0 if counts alone gave the answer. ``visited`` are the positions that
+    the walk read, and ``forward_rows`` the rows of logits that were computed in all. ``sampling_error`` is the relative
+    standard error that sampling adds, if it is known. ``texts`` are the filtered text columns, and ``contexts`` the
+    number of rows of the other columns in which these texts were read. ``counted`` says that the density is the
+    table's, from counted rows. ``steps`` is the number of substring counts that were chained to estimate a text filter.
 
-    By counts beside the model, the table's own density is between ``least`` and ``most``. The model's answer was
-    multiplied by ``factor``, because of the columns ``corrected``, and is no larger than the rows of the columns
-    ``clipped``: it had ``excess`` times the rows that the bounds left.
+    Counts beside the model say that the table's density is between ``least`` and ``most``. The model's answer was
+    multiplied by ``factor``, because counts of the columns ``corrected`` showed an error. It was reduced to the count
+    of the columns ``clipped``, because it was ``excess`` times this bound.
     """
 
     density: float
@@ -49,9 +49,9 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """Rows that a walk has ended with: ``symbols`` (rows, positions), MASK where nothing was read, and ``masses``.
+    """The rows at the end of a walk: ``symbols`` (rows, positions), MASK where nothing was read, and their ``masses``.
 
-    The masses add up to the density of what was asked. ``exact`` says that nothing was thinned.
+    The masses add up to the density of the box. ``exact`` says that no particle was thinned out.
     """
 
     symbols: IntArray
@@ -59,18 +59,19 @@ class Traced:
     exact: bool
     forward_rows: int
 
-    def some(self, chosen: IntArray, masses: FloatArray, exact: bool) -> Traced:
-        """Some of the rows, with other masses."""
-        return Traced(self.symbols[chosen], masses, self.exact and exact, self.forward_rows)
+    def some(self, indices: IntArray, masses: FloatArray, exact: bool) -> Traced:
+        """The rows at these indices, with new masses."""
+        return Traced(self.symbols[indices], masses, self.exact and exact, self.forward_rows)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What to ask: a box, and what of its rows matters.
+    """A request for the weighted rows of a box.
 
-    Particles that differ at a position in ``labels`` are thinned apart, so that light values keep particles too. With
-    ``expand`` the last position is told as well; else its symbols are summed. If ``scattered``, particles are nearly
-    independent of each other, as rows to be drawn should be; else sums over them are nearer to the truth.
+    Particles that differ at a position in ``labels`` are thinned separately, so that rare values keep particles too.
+    With ``expand`` the rows have a symbol at the last position too; otherwise its symbols are summed. If ``scattered``,
+    the particles are nearly independent of each other, as drawn rows should be; otherwise sums over them are more
+    accurate. ``power`` is that of :func:`.thin`.
     """
 
     box: Box
@@ -80,39 +81,42 @@ class Trace:
     scattered: bool = False
 
     def expands(self, last: int) -> bool:
-        """Whether the symbols of the ``last`` position are told."""
+        """Whether the rows have a symbol at the ``last`` position."""
         return self.expand or last in self.labels
 
 
-def unrolled(levels: Sequence[tuple[int, IntArray, IntArray]], count: int, sizes: Sequence[int]) -> IntArray:
+def symbol_rows(levels: Sequence[tuple[int, IntArray, IntArray]], count: int, sizes: Sequence[int]) -> IntArray:
     """The symbols (rows, positions) of the ``count`` particles at the last level.
 
-    Each level has the position that was read, and for each particle the place of its parent and the symbol.
+    Each level has the position that was read, and for each particle the index of its parent and its symbol.
     """
     symbols = np.tile(np.array(sizes, dtype=np.int64), (count, 1))
-    particles = np.arange(count)
+    ancestors = np.arange(count)
     for position, parents, symbols_read in reversed(levels):
-        symbols[:, position] = symbols_read[particles]
-        particles = parents[particles]
+        symbols[:, position] = symbols_read[ancestors]
+        ancestors = parents[ancestors]
     return symbols
 
 
 @dataclass(frozen=True, eq=False)
 class Effort:
-    """How many particles a walk takes: at first ``budget``, with the random numbers ``offsets``.
+    """How many particles a walk may use: at first ``budget``, with the random numbers ``offsets``.
 
-    If its sampling error is above ``target``, it is repeated with up to ``most``, and the numbers ``again``.
+    If its sampling error is above ``target``, a second walk uses up to ``most``, with the numbers ``retry_offsets``.
     """
 
     budget: int
     most: int
     target: float
     offsets: FloatArray
-    again: FloatArray
+    retry_offsets: FloatArray
 
 
 class PartDensity(NamedTuple):
-    """What a model says of a part of a question: of the filters ``first`` and ``last``, which may be the same."""
+    """The densities of a part of a question, by counts and by the model.
+
+    The part is the filters ``first`` and ``last``, which may be the same filter.
+    """
 
     first: int
     last: int

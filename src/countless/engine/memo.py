@@ -11,15 +11,15 @@ A = TypeVar("A")
 
 
 class _Slot:
-    __slots__ = ("lock", "made", "value")
+    __slots__ = ("is_filled", "lock", "value")
 
     def __init__(self) -> None:
-        self.lock, self.made = threading.Lock(), False
+        self.lock, self.is_filled = threading.Lock(), False
         self.value: Any = None
 
 
 class Memo:
-    """Results by key: all of them, or the ``most`` that were asked for last.
+    """Results by key: all of them, or the ``most`` that were used last.
 
     >>> memo = Memo(most=1)
     >>> memo.once("a", lambda: 1), memo.once("a", lambda: 2), memo.once("b", lambda: 3), memo.once("a", lambda: 4)
@@ -35,11 +35,11 @@ class Memo:
         return len(self._slots)
 
     def once(self, key: Hashable, make: Callable[[], A]) -> A:
-        """What ``make`` returned for ``key``. If it raises, nothing is kept, and the next call tries again."""
+        """The stored result for ``key``, or that of ``make``. If ``make`` raises, nothing is stored."""
         value: A
-        if self._most is None and (slot := self._slots.get(key)) is not None and slot.made:
+        if self._most is None and (slot := self._slots.get(key)) is not None and slot.is_filled:
             value = slot.value
-            return value  # nothing is dropped, so that no lock is needed
+            return value  # without a limit no slot is dropped, so no lock is needed
         with self._lock:
             slot = self._slots.get(key)
             if slot is None:
@@ -49,13 +49,13 @@ class Memo:
             while self._most is not None and len(self._slots) > self._most:
                 self._slots.popitem(last=False)
         with slot.lock:
-            if not slot.made:
+            if not slot.is_filled:
                 try:
                     slot.value = make()
                 except BaseException:
                     self._drop(key, slot)
                     raise
-                slot.made = True
+                slot.is_filled = True
             value = slot.value
             return value
 

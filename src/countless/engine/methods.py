@@ -1,6 +1,6 @@
-"""The registry of sampling methods: each answers boxes from a column model of one or several orders, and text.
+"""The registry of sampling methods. A method computes densities of boxes with the column model, and of text filters.
 
-One more entry of :data:`METHODS` is one more method, everywhere: docs/extending.md.
+An entry added to :data:`METHODS` is a new method everywhere: docs/extending.md.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from countless.engine.text.methods import TextMethod
 from countless.errors import UnsupportedQueryError
 from countless.region import Box
 
-Orders = Sequence[Runtime[Any]]  # one model, under each of its orders
+Orders = Sequence[Runtime[Any]]  # one model: a runtime for each of its orders
 Ask = Callable[[Orders, Sequence[Box], int | None, int], list[Answer]]  # orders, boxes, budget, seed
 OneOrder = Callable[[Runtime[Any], Sequence[Box], int | None, int], list[Answer]]
 Sampler = Callable[[Runtime[Any], Box, int, np.random.Generator], Answer]
 
 PAPER_SAMPLES = 1000
 FUSED = "fused"
-MODEL_METHOD = "particles"  # of the model, if nothing else is said
+MODEL_METHOD = "particles"  # the default among the methods that use the model alone
 DEFAULT_METHOD = FUSED
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to answer, what it can do, and what it wants of a model.
+    """A way to compute densities: its functions, and what it needs.
 
-    ``columns`` answers boxes of columns, ``text`` text columns; a method may know one of them only. One that
-    ``uses_evidence`` has neither: it counts evidence rows, and :data:`MODEL_METHOD` answers beside them. Where a method
-    ``uses_counts``, the counts that are stored beside the models bound and correct its answers, of text too. One that
-    ``skips`` leaves positions MASKed, so its model must have learned to read MASK. ``several`` says that it is for
-    models of several orders. The paper's exhibits compare the methods that are ``compared``. Countless's ``own`` are
-    not brought by a plugin.
+    ``columns`` answers boxes of columns, ``text`` filters of text columns; a method may have only one of them. A method
+    that ``uses_evidence`` has neither: it counts evidence rows and joins them with the answer of :data:`MODEL_METHOD`.
+    If a method ``uses_counts``, the counts that are stored beside the models bound and correct its answers, also those
+    of text filters. A method that ``skips`` leaves positions at MASK, so its model must be trained to read MASK.
+    ``several`` says that the method needs a model of several orders. The paper's exhibits show the methods that are
+    ``compared``. ``own`` methods are Countless's; the others come from a plugin.
     """
 
     columns: Ask | None = None
@@ -57,12 +57,12 @@ class Method:
 
 
 def first_order(method: OneOrder) -> Ask:
-    """The method under the model's first order alone."""
+    """The method, run on the model's first order alone."""
     return lambda orders, boxes, budget, seed: method(orders[0], boxes, budget, seed)
 
 
 def every_order(method: OneOrder, several: bool = False) -> Ask:
-    """The mean of the method over all orders, which share its budget. With ``several``, one order is an error."""
+    """The mean of the method over all orders, which share its budget. With ``several``, a single order is an error."""
 
     def answer(orders: Orders, boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
         if len(orders) == 1:
@@ -70,14 +70,14 @@ def every_order(method: OneOrder, several: bool = False) -> Ask:
                 raise UnsupportedQueryError("the model knows one order only: fit it with --orders 10, or use skipping")
             return method(orders[0], boxes, budget, seed)
         share = None if budget is None else max(1, budget // len(orders))
-        by_order = [method(runtime, boxes, share, seed + number) for number, runtime in enumerate(orders)]
+        by_order = [method(runtime, boxes, share, seed + index) for index, runtime in enumerate(orders)]
         return [mean(answers) for answers in zip(*by_order, strict=True)]
 
     return answer
 
 
 def one_by_one(sampler: Sampler) -> OneOrder:
-    """The paper's samplers know one box at a time. Every box starts from the same random numbers."""
+    """A method from a sampler that takes one box at a time. The random numbers are the same for every box."""
 
     def answer(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
         samples = PAPER_SAMPLES if budget is None else budget
@@ -87,7 +87,7 @@ def one_by_one(sampler: Sampler) -> OneOrder:
 
 
 def mean(answers: Sequence[Answer]) -> Answer:
-    """One answer from several that are independent of each other."""
+    """The mean of independent answers."""
     density = sum(answer.density for answer in answers) / len(answers)
     return Answer(
         density,
@@ -100,7 +100,7 @@ def mean(answers: Sequence[Answer]) -> Answer:
 
 
 def _error_of_mean(answers: Sequence[Answer], density: float) -> float | None:
-    """The relative standard error of the mean, if each sampled answer tells its own."""
+    """The relative standard error of the mean, if it is known of every sampled answer."""
     errors = [0.0 if answer.exact else answer.sampling_error for answer in answers]
     known_errors = [error for error in errors if error is not None]
     if density == 0 or len(known_errors) < len(errors) or not any(known_errors):
@@ -134,7 +134,7 @@ METHODS = {
 
 
 def uses_evidence(name: str) -> bool:
-    """Whether the method called ``name`` counts evidence rows; of a name that is not registered, False."""
+    """Whether the method ``name`` counts evidence rows. False for a name that is not registered."""
     return name in METHODS and METHODS[name].uses_evidence
 
 
@@ -144,10 +144,10 @@ def of_model() -> list[str]:
 
 
 def for_columns() -> dict[str, Ask]:
-    """How the methods that can do so answer boxes of columns."""
+    """The methods that answer boxes of columns, by name."""
     return {name: method.columns for name, method in METHODS.items() if method.columns is not None}
 
 
 def for_text() -> dict[str, TextMethod]:
-    """How the methods that can do so answer text."""
+    """The methods that answer text filters, by name."""
     return {name: method.text for name, method in METHODS.items() if method.text is not None}

@@ -20,13 +20,13 @@ from countless.workload import Query, both_clauses, contains_clauses, paper_clau
 from countless.workload.questions import KINDS as QUESTION_KINDS
 
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
-REFUSED = "refused"  # the method of an estimate that stands for a question that was not answered
-SOME_ROWS = 10  # from this many true rows on, an error of a row or two is small
+REFUSED = "refused"  # the method of an estimate in place of a refused question
+SOME_ROWS = 10  # for questions with at least so many true rows, an error of a row or two is small
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Estimates beside the truth."""
+    """Estimates and true counts."""
 
     method: str
     queries: tuple[Query, ...]
@@ -41,22 +41,25 @@ class Evaluation:
 
     @property
     def coverage(self) -> float | None:
-        """The share of queries whose truth lies within the error bar."""
-        return float(np.mean(self._inside)) if self.queries else None
+        """The share of queries whose true count is inside the error bar."""
+        return float(np.mean(self._is_inside_bar)) if self.queries else None
 
     @property
     def width(self) -> float | None:
-        """The median factor between the ends of an error bar, both at least one row."""
+        """The median ratio of the ends of an error bar, both at least one row."""
         return float(np.median(self._widths)) if self.queries else None
 
     @property
     def refused(self) -> int:
-        """How many questions were refused; each counts as an answer of no rows."""
+        """The number of refused questions. Each counts as an estimate of 0 rows."""
         return sum(estimate.method == REFUSED for estimate in self.estimates)
 
     @property
-    def _inside(self) -> list[bool]:
-        return [e.low <= query.rows <= e.high for query, e in zip(self.queries, self.estimates, strict=True)]
+    def _is_inside_bar(self) -> list[bool]:
+        return [
+            estimate.low <= query.rows <= estimate.high
+            for query, estimate in zip(self.queries, self.estimates, strict=True)
+        ]
 
     @property
     def _widths(self) -> list[float]:
@@ -66,55 +69,59 @@ class Evaluation:
         """The summary as plain data."""
         kinds = [query.kind for query in self.queries]
         times = [estimate.ms for estimate in self.estimates]
-        some = [error for error, query in zip(self.q_errors, self.queries, strict=True) if query.rows >= SOME_ROWS]
+        errors_from_10_rows = [
+            error for error, query in zip(self.q_errors, self.queries, strict=True) if query.rows >= SOME_ROWS
+        ]
         return {
             "q_error": _quantiles(self.q_errors),
-            "q_error_10_rows": _quantiles(some),
+            "q_error_10_rows": _quantiles(errors_from_10_rows),
             "latency_ms": {"p50": float(np.percentile(times, 50)), "p99": float(np.percentile(times, 99))},
             "coverage": self.coverage,
             "width": self.width,
             "queries": len(self.queries),
             "refused": self.refused,
-            "queries_10_rows": len(some),
+            "queries_10_rows": len(errors_from_10_rows),
             "method": self.method,
-            "by_class": self._told(sorted(set(kinds) - {""}), kinds),
+            "by_class": self._summaries(sorted(set(kinds) - {""}), kinds),
         }
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """Summaries by the number of columns that a query asks about, and by the predicted rows."""
-        filters = [_columns_asked(query.where) for query in self.queries]
+        """Summaries by the number of filtered columns, and by the estimated rows."""
+        filters = [_filtered_columns(query.where) for query in self.queries]
         return {
-            "by_filters": self._told(FILTERS, [band(FILTERS, count) for count in filters]),
-            "by_estimate": self._told(PREDICTED, [band(PREDICTED, estimate.rows) for estimate in self.estimates]),
+            "by_filters": self._summaries(FILTERS, [band(FILTERS, count) for count in filters]),
+            "by_estimate": self._summaries(PREDICTED, [band(PREDICTED, estimate.rows) for estimate in self.estimates]),
         }
 
-    def _told(self, labels: Iterable[str], label_of: Sequence[str]) -> dict[str, Any]:
-        """A short summary of each group of queries; that of an empty one has nothing but nulls."""
-        found = {}
+    def _summaries(self, labels: Iterable[str], label_of: Sequence[str]) -> dict[str, Any]:
+        """A short summary of each group of queries. That of an empty group has only nulls."""
+        summaries = {}
         for label in labels:
-            places = [index for index, own in enumerate(label_of) if own == label]
-            part = Evaluation(
-                self.method, tuple(self.queries[i] for i in places), tuple(self.estimates[i] for i in places)
+            indices = [index for index, query_label in enumerate(label_of) if query_label == label]
+            group = Evaluation(
+                self.method, tuple(self.queries[i] for i in indices), tuple(self.estimates[i] for i in indices)
             )
-            bars = {"coverage": part.coverage, "width": part.width}
-            found[label] = {"queries": len(places), "refused": part.refused, **_quantiles(part.q_errors), **bars}
-        return found
+            bars = {"coverage": group.coverage, "width": group.width}
+            summaries[label] = {"queries": len(indices), "refused": group.refused, **_quantiles(group.q_errors), **bars}
+        return summaries
 
     def worst(self, count: int = 5) -> list[tuple[float, Query, Estimate]]:
         """The queries with the largest q-errors."""
-        ranked = sorted(zip(self.q_errors, self.queries, self.estimates, strict=True), key=lambda item: -item[0])
+        ranked = sorted(
+            zip(self.q_errors, self.queries, self.estimates, strict=True), key=lambda answered: -answered[0]
+        )
         return ranked[:count]
 
 
 def random_workload(
     schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None, kinds: bool = False
 ) -> list[Query]:
-    """``count`` of the paper's random queries on ``table``, with their true counts.
+    """``count`` random queries of the paper's kind on ``table``, with their true counts.
 
-    With ``kinds`` they are questions as people ask them, about ``count`` in all, as many of each kind.
+    With ``kinds`` they are typical questions of people: about ``count`` in all, equally many of each kind.
 
-    They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
-    paper's pieces of 3 to 5 characters, ``mix``, patterns of many kinds, or ``both``, patterns and filters on columns.
+    Queries filter columns; or text if the table has only text, or if ``patterns`` is given: ``contains`` (the paper's
+    pieces of 3 to 5 characters), ``mix`` (patterns of many kinds) or ``both`` (patterns and filters on columns).
     """
     source = open_table(table, schema)
     if patterns is not None and not schema.texts:
@@ -122,29 +129,31 @@ def random_workload(
     if patterns == "both" and not schema.coded:
         raise DataError("the model has only text columns: --patterns both needs other columns too")
     if patterns == "both":
-        asked = both_clauses(schema, source, count, seed)
+        clauses = both_clauses(schema, source, count, seed)
     elif kinds:
-        asked = questions_by_kind(source, -(-count // len(QUESTION_KINDS)), seed, schema.names)
+        clauses = questions_by_kind(source, -(-count // len(QUESTION_KINDS)), seed, schema.names)
     elif patterns is None and schema.coded:
-        asked = [(where, "") for where in paper_clauses(schema, source, count, seed)]
+        clauses = [(where, "") for where in paper_clauses(schema, source, count, seed)]
     else:
         draw = pattern_clauses if patterns == "mix" else contains_clauses
-        shares = [draw(column, source, -(-count // len(schema.texts)), seed) for column in schema.texts]
-        asked = [clause for share in shares for clause in share][:count]
-    counts = source.counts([where for where, _ in asked])
-    return [Query(where, rows, kind) for (where, kind), rows in zip(asked, counts, strict=True)]
+        by_column = [draw(column, source, -(-count // len(schema.texts)), seed) for column in schema.texts]
+        clauses = [clause for column_clauses in by_column for clause in column_clauses][:count]
+    counts = source.counts([where for where, _ in clauses])
+    return [Query(where, rows, kind) for (where, kind), rows in zip(clauses, counts, strict=True)]
 
 
 def _quantiles(errors: Sequence[float]) -> dict[str, float | None]:
-    return {name: float(np.percentile(errors, place)) if errors else None for name, place in QUANTILES.items()}
+    return {
+        name: float(np.percentile(errors, percentile)) if errors else None for name, percentile in QUANTILES.items()
+    }
 
 
-def _columns_asked(where: str) -> int:
+def _filtered_columns(where: str) -> int:
     return len({column.name.casefold() for column in parse(where).find_all(exp.Column)})
 
 
 def or_refused(answer: Callable[[str], Estimate]) -> Callable[[str], Estimate]:
-    """``answer``, with an estimate of no rows in place of an error about the question."""
+    """``answer``, but a refused question gets an estimate of 0 rows instead of an error."""
 
     def answer_or_refuse(where: str) -> Estimate:
         try:
@@ -161,7 +170,7 @@ def evaluate(
     method: str,
     on_query: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Answer every query and put the answers beside the truth. ``answer`` may be an estimator's or a baseline's."""
+    """Answer every query, and compare with the true counts. ``answer`` may be an estimator's or a baseline's."""
     estimates = []
     for done, query in enumerate(queries, 1):
         estimates.append(answer(query.where))

@@ -1,7 +1,7 @@
-"""Logits, cross entropy and gradients fused, so that logits are freed at once.
+"""Logits, cross entropy and gradients in one function, so that logits are freed at once.
 
-Both forms take the logits ``x @ weight.T + bias``, return the nats of the targets, each times its count, and add the
-gradients to what ``grads`` holds. They differ in which way the logits lie.
+Both functions compute the logits ``x @ weight.T + bias``, return the nats of the targets, each times its count, and add
+the gradients to ``grads``. They differ in the layout of the logits.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 LOGITS = 1 << 20  # most logits that exist at a time: few enough to stay in a processor's cache
-SAFE = 1e-30  # a probability above this is far from what a float cannot hold
+SAFE = 1e-30  # a probability above this is far from underflow
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """Where the gradients of a product's three parts are added up."""
+    """Where the gradients of input, weight and bias are added up."""
 
     x: Tensor
     weight: Tensor
@@ -26,18 +26,18 @@ class Gradients:
 
 @dataclass(frozen=True)
 class Segments:
-    """Which of several positions each row of a weight belongs to."""
+    """The position of each row of a weight, if several positions share the weight."""
 
-    parts: list[slice]
-    members: Tensor  # (k, symbols) 1 where a symbol is of the position
+    slices: list[slice]
+    members: Tensor  # (k, symbols) 1 where a symbol belongs to the position
     members_first: Tensor  # (symbols, k)
 
     @classmethod
-    def of(cls, parts: list[slice], like: Tensor) -> Segments:
-        members = like.new_zeros(len(parts), parts[-1].stop)
-        for row, part in zip(members, parts, strict=True):
-            row[part] = 1.0
-        return cls(parts, members, members.T.contiguous())
+    def of(cls, slices: list[slice], like: Tensor) -> Segments:
+        members = like.new_zeros(len(slices), slices[-1].stop)
+        for row, symbols in zip(members, slices, strict=True):
+            row[symbols] = 1.0
+        return cls(slices, members, members.T.contiguous())
 
 
 def narrow_cross_entropy(
@@ -51,8 +51,7 @@ def narrow_cross_entropy(
 ) -> Tensor:
     """Nats of several positions, each with its part of the rows of ``weight``; ``targets`` and ``counts`` are (k, B).
 
-    A symbol's logits lie side by side for the whole batch, and the symbols of each position, however few they are, are
-    added up by one product.
+    The logits of a symbol are contiguous for the whole batch, and one product adds up the symbols of every position.
     """
     nats = x.new_zeros(())
     step = max(1, LOGITS // len(weight))
@@ -63,9 +62,9 @@ def narrow_cross_entropy(
         logits.sub_(logits.amax(0))
         probs = logits.exp()
         totals = segments.members @ probs  # (k, rows)
-        if totals.min() < SAFE:  # of a position far below another: each by its own largest logit
-            for part in segments.parts:
-                logits[part].sub_(logits[part].amax(0))
+        if totals.min() < SAFE:  # one position is far below another: subtract each one's own largest logit
+            for symbols in segments.slices:
+                logits[symbols].sub_(logits[symbols].amax(0))
             torch.exp(logits, out=probs)
             totals = segments.members @ probs
         nats += (totals.log().sub_(logits.gather(0, target)) * count).sum()
@@ -84,7 +83,7 @@ def wide_cross_entropy(
 ) -> Tensor:
     """Nats of one position of many symbols; ``targets`` and ``counts`` are (B, 1).
 
-    Counts are multiplied into what is narrow, on either side of the logits, rather than into the logits.
+    Counts are multiplied into the narrow factors, not into the logits.
     """
     nats = x.new_zeros(())
     step = max(1, LOGITS // len(weight))
@@ -94,12 +93,12 @@ def wide_cross_entropy(
         logits = torch.addmm(bias, x[rows], weight.T)  # (rows, symbols)
         probs = torch.softmax(logits, 1)
         hit = probs.gather(1, target)
-        # When a target's probability is too small for a float, its logarithm still is not.
+        # The logarithm of a target's probability is finite even if the probability underflows.
         log_hit = hit.log() if hit.min() > SAFE else torch.log_softmax(logits, 1).gather(1, target)
         nats -= (log_hit * count).sum()
         if grads is None:
             continue
-        probs.scatter_(1, target, hit - 1)  # the gradient of the logits, but for the counts
+        probs.scatter_(1, target, hit - 1)  # the gradient of the logits, without the counts
         grads.x[rows].addcmul_(probs @ weight, count)
         grads.weight.addmm_(probs.T, x[rows] * count)
         grads.bias.addmv_(probs.T, count[:, 0])

@@ -20,7 +20,7 @@ class ColumnsNetwork(nn.Module, ABC):
         """
 
     def start_from_marginals(self, counts: list[NDArray[np.int64]]) -> None:
-        """Start from how often each symbol of each position occurs, if the network can."""
+        """Start from the frequencies of each position's symbols, if the network supports that."""
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[np.float32]]:

@@ -1,4 +1,4 @@
-"""Output heads: which positions have their logits computed together, and how."""
+"""Output heads: which positions compute their logits together, and how."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from torch import Tensor
 from countless.spec import ModelSpec
 
 FOLDED_SYMBOLS = 192  # most symbols of one folded head
-WORTH = 1.5  # times as many products may a folded position take: a position on its own has more small operations
+WORTH = 1.5  # a folded position may take so many times the products: on its own it has more small operations
 
 
 @dataclass(frozen=True)
 class OutputSlot:
-    """Where one position's numbers lie: in the embedding, in the output layer, and in its head's logits."""
+    """The slices of one position: in the embedding, in the output layer, and in its head's logits."""
 
     position: int
     symbols: slice  # rows of the embedding and of the bias, without MASK
     features: slice  # rows of the output layer
     logits: slice  # within the head
-    cut: int  # the position sees the units before this one
+    cut: int  # the position reads the units before this one
 
 
 @dataclass(frozen=True)
 class FoldedHead:
-    """Positions of few symbols. Output layer and embedding are multiplied out: one matrix from units to logits."""
+    """Positions of few symbols. Output layer and embedding are multiplied into one matrix from units to logits."""
 
     slots: tuple[OutputSlot, ...]
     positions: Tensor  # (k,)
@@ -47,27 +47,27 @@ class FoldedHead:
         return int(self.slots[-1].logits.stop)
 
     @property
-    def parts(self) -> list[slice]:
+    def logit_slices(self) -> list[slice]:
         return [slot.logits for slot in self.slots]
 
 
 @dataclass(frozen=True)
 class Heads:
-    """Every position is either in one of the folded heads, or wide and on its own."""
+    """All positions: each is either in a folded head, or wide and on its own."""
 
     folded: tuple[FoldedHead, ...]
     wide: tuple[OutputSlot, ...]
 
 
 def plan_heads(spec: ModelSpec, order: int = 0) -> Heads:
-    """Share the positions out by their ranks under one of the orders: those of a head see about the same units."""
-    firsts = np.cumsum([0, *(size + 1 for size in spec.sizes)]).tolist()
+    """Group the positions by their ranks under one of the orders, so that those of a head read about the same units."""
+    first_rows = np.cumsum([0, *(size + 1 for size in spec.sizes)]).tolist()
     folded: list[FoldedHead] = []
     wide: list[OutputSlot] = []
     slots: list[OutputSlot] = []
     for position, cut in zip(spec.orders[order], spec.cuts.tolist(), strict=True):
         size = spec.sizes[position]
-        symbols = slice(firsts[position], firsts[position] + size)
+        symbols = slice(first_rows[position], first_rows[position] + size)
         features = slice(position * spec.embedding, (position + 1) * spec.embedding)
         if size > FOLDED_SYMBOLS or not _folding_pays(size, cut, spec.embedding):
             wide.append(OutputSlot(position, symbols, features, slice(0, size), cut))
@@ -83,5 +83,5 @@ def plan_heads(spec: ModelSpec, order: int = 0) -> Heads:
 
 
 def _folding_pays(size: int, cut: int, embedding: int) -> bool:
-    """Whether units to logits takes about as few products as units to features and features to logits."""
+    """Whether the folded matrix takes about as few products as the two separate layers."""
     return size * cut <= WORTH * embedding * (size + cut)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from countless.models.network import ColumnsNetwork
 from countless.spec import ModelSpec
 
-SMOOTH_FROM = 16  # symbols of a position, from which its neighbours can be said to be alike
+SMOOTH_FROM = 16  # positions with fewer symbols do not start smooth
 MOST_WAVES = 64
 
 
@@ -42,36 +42,36 @@ class MaskedLinear(nn.Module):
 class OrderedLinear(nn.Module):
     """A linear layer with a 0/1 mask for each order and, if there are several, a signal that distinguishes them.
 
-    The paper's signal is a second weight under the same mask, whose input is all ones. Inputs that are seen together
-    under every order have one weight here: the same functions, from far fewer numbers. ``masks`` is
-    (orders, outputs, inputs), ``seen`` (orders, outputs, groups of inputs).
+    The paper's signal is a second weight under the same mask, whose input is all ones. Here inputs that are unmasked
+    together under every order share one weight: the same functions with far fewer parameters. ``masks`` is (orders,
+    outputs, inputs), ``unmasked`` (orders, outputs, groups of inputs).
     """
 
     masks: Tensor
-    seen: Tensor
+    unmasked: Tensor
 
-    def __init__(self, masks: Tensor, seen: Tensor) -> None:
+    def __init__(self, masks: Tensor, unmasked: Tensor) -> None:
         super().__init__()
         _, outputs, inputs = masks.shape
         self.weight = nn.Parameter(torch.empty(outputs, inputs))
         self.bias = nn.Parameter(torch.zeros(outputs))
-        self.signal = nn.Parameter(torch.zeros(seen.shape[1:])) if len(masks) > 1 else None
+        self.signal = nn.Parameter(torch.zeros(unmasked.shape[1:])) if len(masks) > 1 else None
         self.register_buffer("masks", masks, persistent=False)
-        self.register_buffer("seen", seen, persistent=False)
+        self.register_buffer("unmasked", unmasked, persistent=False)
         fan_in = masks.float().mean(0).sum(1, keepdim=True).clamp(min=1)
         with torch.no_grad():
             self.weight.normal_().mul_(masks.any(0) * (2.0 / fan_in).sqrt())
 
     def bias_under(self, order: int) -> Tensor:
         """The bias and the signal of ``order``."""
-        return self.bias if self.signal is None else self.bias + (self.signal * self.seen[order]).sum(1)
+        return self.bias if self.signal is None else self.bias + (self.signal * self.unmasked[order]).sum(1)
 
     def forward(self, x: Tensor, order: int) -> Tensor:
         return F.linear(x, self.weight * self.masks[order], self.bias_under(order))
 
 
 class ResidualBlock(nn.Module):
-    """``h + W2 relu(W1 relu(h))``, both masked so that a unit sees units of at most its own degree."""
+    """``h + W2 relu(W1 relu(h))``, both masked so that a unit reads units of at most its own degree."""
 
     def __init__(self, mask: Tensor) -> None:
         super().__init__()
@@ -93,8 +93,8 @@ class ResMADE(ColumnsNetwork):
     Each position has an embedding table with one row per symbol and one for its MASK token. The same rows, less
     MASK, are the output layer (tied embeddings). Layers are masked as :class:`~countless.spec.ModelSpec` says.
 
-    Of several orders one is in force at a time: ``order`` is its place in the spec. Units are sorted by degree under
-    each, so that orders differ in the first and the output layer only, and only these carry a signal of the order.
+    If there are several orders, each call uses one: ``order`` is its index in the spec. Units are sorted by degree
+    under each order, so orders differ only in the first and the output layer, which have a signal of the order.
 
     Reference: Germain et al., *MADE*, 2015; Durkan and Nash, *Autoregressive Energy Machines*, 2019.
 
@@ -139,23 +139,23 @@ class ResMADE(ColumnsNetwork):
                 self.bias[self._symbols(position)] = probs.log().float()
 
     def start_smooth(self, share: float) -> None:
-        """Let neighbouring symbols of a position begin alike: ``share`` of their variance is that of a smooth curve."""
+        """Start with similar embeddings of adjacent symbols: a smooth curve has ``share`` of their variance."""
         width = self.spec.embedding
         with torch.no_grad():
             for position, size in enumerate(self.spec.sizes):
                 if size < SMOOTH_FROM:
                     continue
                 symbols = self._symbols(position)
-                places = (torch.arange(size) + 0.5) / size
+                points = (torch.arange(size) + 0.5) / size
                 waves = torch.arange(1, min(size, MOST_WAVES) + 1)
-                curves = torch.cos(math.pi * places[:, None] * waves) @ (
+                curves = torch.cos(math.pi * points[:, None] * waves) @ (
                     torch.randn(len(waves), width) / waves[:, None]
                 )
                 curves *= (width * curves.square().mean()).rsqrt()
                 self.embedding[symbols] = (1 - share) ** 0.5 * self.embedding[symbols] + share**0.5 * curves
 
     def hidden(self, inputs: Tensor, order: int = 0) -> Tensor:
-        """Output features of every position, (B, n, E), given input codes (B, n) in which MASK may stand."""
+        """Output features of every position, (B, n, E), given input codes (B, n) that may contain MASK."""
         return self.features(F.embedding(inputs + self.offsets, self.embedding), order)
 
     def features(self, embedded: Tensor, order: int = 0) -> Tensor:
@@ -181,7 +181,7 @@ class ResMADE(ColumnsNetwork):
         return -torch.stack(losses, 1)
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """The weights as the engine reads them, float32; those that no mask lets through are zero."""
+        """The weights as the engine reads them, in float32. Weights that are masked under every order are zero."""
         with torch.no_grad():
             arrays: dict[str, Tensor] = {"embedding": self.embedding, "bias": self.bias}
             for name, layer in self.named_modules():

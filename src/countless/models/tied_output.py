@@ -1,7 +1,7 @@
 """The output layer with tied embeddings and the loss, with hand-written gradients.
 
-Gradients are computed along with the loss, while the logits are at hand. Of the units, a position reads exactly the
-slice that it may see, so the output layer's mask is not needed.
+Gradients are computed together with the loss, while the logits are in memory. Each position reads exactly the slice of
+units that it may depend on, so the output layer's mask is not needed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from torch import Tensor
 from countless.models.crossentropy import Gradients, Segments, narrow_cross_entropy, wide_cross_entropy
 from countless.models.output_heads import FoldedHead, Heads, OutputSlot
 
-FEW_COUNT = 0.75  # of the rows; if no more of them count, only these are computed
+FEW_COUNT = 0.75  # if at most this share of the rows counts, only these rows are computed
 
 
 @dataclass(frozen=True)
 class OutputTensors:
-    """What the output layer is made of; or, of the same shapes, its gradients."""
+    """The parameters of the output layer, or their gradients."""
 
     weight: Tensor  # (n*E, H) of the output layer
     out_bias: Tensor  # (n*E,)
@@ -30,13 +30,13 @@ class OutputTensors:
 class TiedOutput:
     """Nats of targets, each times its count, summed over rows and positions.
 
-    Gradients of weight and out_bias are written to ``grads``; those of embedding and bias are added to what is there.
+    Gradients of weight and out_bias are written to ``grads``; those of embedding and bias are added to ``grads``.
     """
 
-    def __init__(self, heads: Heads, given: OutputTensors, grads: OutputTensors) -> None:
+    def __init__(self, heads: Heads, parameters: OutputTensors, grads: OutputTensors) -> None:
         self._heads: list[FoldedOutput | WideOutput] = [
-            *(FoldedOutput(head, given, grads) for head in heads.folded),
-            *(WideOutput(slot, given, grads) for slot in heads.wide),
+            *(FoldedOutput(head, parameters, grads) for head in heads.folded),
+            *(WideOutput(slot, parameters, grads) for slot in heads.wide),
         ]
 
     def nats(self, h: Tensor, targets: Tensor, counts: Tensor, h_grad: Tensor | None) -> Tensor:
@@ -51,35 +51,42 @@ class TiedOutput:
 
 
 class FoldedOutput:
-    """Logits straight from the units, by ``E_p @ Wo_p``; what a position may not see is zero there."""
+    """Logits straight from the units, by ``E_p @ Wo_p``. Weights of units that a position may not read are zero."""
 
-    def __init__(self, head: FoldedHead, given: OutputTensors, grads: OutputTensors) -> None:
+    def __init__(self, head: FoldedHead, parameters: OutputTensors, grads: OutputTensors) -> None:
         self._head = head
-        self._folded = given.weight.new_zeros(head.symbols, head.cut)
-        self._bias = given.bias.new_zeros(head.symbols)
+        self._folded = parameters.weight.new_zeros(head.symbols, head.cut)
+        self._bias = parameters.bias.new_zeros(head.symbols)
         self._folded_grad, self._bias_grad = torch.zeros_like(self._folded), torch.zeros_like(self._bias)
-        self._segments = Segments.of(head.parts, given.weight)
+        self._segments = Segments.of(head.logit_slices, parameters.weight)
         self._forward, self._backward = [], []
         for slot in head.slots:
-            part, seen = (slot.logits, slice(None, slot.cut)), (slot.features, slice(None, slot.cut))
+            folded_block, weight_block = (slot.logits, slice(None, slot.cut)), (slot.features, slice(None, slot.cut))
             symbols, bias, out_bias = (
-                given.embedding[slot.symbols],
-                given.bias[slot.symbols],
-                given.out_bias[slot.features],
+                parameters.embedding[slot.symbols],
+                parameters.bias[slot.symbols],
+                parameters.out_bias[slot.features],
             )
             self._forward.append(
-                (symbols, given.weight[seen], self._folded[part], bias, out_bias, self._bias[slot.logits])
+                (
+                    symbols,
+                    parameters.weight[weight_block],
+                    self._folded[folded_block],
+                    bias,
+                    out_bias,
+                    self._bias[slot.logits],
+                )
             )
             self._backward.append(
                 (
-                    self._folded_grad[part],
+                    self._folded_grad[folded_block],
                     self._bias_grad[slot.logits],
-                    given.weight[seen].T,
+                    parameters.weight[weight_block].T,
                     symbols.T,
                     out_bias,
                     grads.embedding[slot.symbols],
                     grads.bias[slot.symbols],
-                    grads.weight[seen],
+                    grads.weight[weight_block],
                     grads.out_bias[slot.features],
                 )
             )
@@ -89,19 +96,19 @@ class FoldedOutput:
         for symbols, weight, folded, bias, out_bias, folded_bias in self._forward:
             torch.mm(symbols, weight, out=folded)
             torch.addmv(bias, symbols, out_bias, out=folded_bias)
-        sums = None
+        head_grads = None
         if h_grad is not None:
-            sums = Gradients(h_grad[:, : head.cut], self._folded_grad.zero_(), self._bias_grad.zero_())
-        wanted = targets[head.positions] + head.offsets  # (k, B)
+            head_grads = Gradients(h_grad[:, : head.cut], self._folded_grad.zero_(), self._bias_grad.zero_())
+        head_targets = targets[head.positions] + head.offsets  # (k, B)
         nats = narrow_cross_entropy(
-            h[:, : head.cut], self._folded, self._bias, self._segments, wanted, counts[head.positions], sums
+            h[:, : head.cut], self._folded, self._bias, self._segments, head_targets, counts[head.positions], head_grads
         )
-        if sums is not None:
+        if head_grads is not None:
             self._unfold()
         return nats
 
     def _unfold(self) -> None:
-        """The gradients of what was multiplied out."""
+        """The gradients of the two matrices whose product is the folded one."""
         for (
             back,
             back_bias,
@@ -120,34 +127,34 @@ class FoldedOutput:
 
 
 class WideOutput:
-    """Logits from the position's features, as the plain form has them."""
+    """Logits from the position's features, as in the plain forward pass."""
 
-    def __init__(self, slot: OutputSlot, given: OutputTensors, grads: OutputTensors) -> None:
+    def __init__(self, slot: OutputSlot, parameters: OutputTensors, grads: OutputTensors) -> None:
         self._position, self._cut = slot.position, slot.cut
-        seen = slot.features, slice(None, slot.cut)
-        self._weight, self._weight_first = given.weight[seen], given.weight[seen].T
-        self._out_bias = given.out_bias[slot.features]
-        self._symbols, self._bias = given.embedding[slot.symbols], given.bias[slot.symbols]
+        weight_block = slot.features, slice(None, slot.cut)
+        self._weight, self._weight_first = parameters.weight[weight_block], parameters.weight[weight_block].T
+        self._out_bias = parameters.out_bias[slot.features]
+        self._symbols, self._bias = parameters.embedding[slot.symbols], parameters.bias[slot.symbols]
         self._symbols_grad, self._bias_grad = grads.embedding[slot.symbols], grads.bias[slot.symbols]
-        self._weight_grad, self._out_bias_grad = grads.weight[seen], grads.out_bias[slot.features]
+        self._weight_grad, self._out_bias_grad = grads.weight[weight_block], grads.out_bias[slot.features]
 
     def nats(self, h: Tensor, targets: Tensor, counts: Tensor, h_grad: Tensor | None) -> Tensor:
         x, target, count = h[:, : self._cut], targets[self._position], counts[self._position]
-        counted = None
-        if int(count.count_nonzero()) <= FEW_COUNT * len(count):  # a digit, mostly, whose leading one is masked
-            counted = count.nonzero()[:, 0]
-            x, target, count = (each.index_select(0, counted) for each in (x, target, count))
+        counting_rows = None
+        if int(count.count_nonzero()) <= FEW_COUNT * len(count):  # mostly a digit whose leading digit is masked
+            counting_rows = count.nonzero()[:, 0]
+            x, target, count = (tensor.index_select(0, counting_rows) for tensor in (x, target, count))
         features = torch.addmm(self._out_bias, x, self._weight_first)  # (B, E)
-        sums = None
+        feature_grads = None
         if h_grad is not None:
-            sums = Gradients(torch.zeros_like(features), self._symbols_grad, self._bias_grad)
-        nats = wide_cross_entropy(features, self._symbols, self._bias, target[:, None], count[:, None], sums)
-        if h_grad is not None and sums is not None:
-            seen = h_grad[:, : self._cut]
-            if counted is None:
-                seen.addmm_(sums.x, self._weight)
+            feature_grads = Gradients(torch.zeros_like(features), self._symbols_grad, self._bias_grad)
+        nats = wide_cross_entropy(features, self._symbols, self._bias, target[:, None], count[:, None], feature_grads)
+        if h_grad is not None and feature_grads is not None:
+            units_grad = h_grad[:, : self._cut]
+            if counting_rows is None:
+                units_grad.addmm_(feature_grads.x, self._weight)
             else:
-                seen.index_add_(0, counted, sums.x @ self._weight)
-            torch.mm(sums.x.T, x, out=self._weight_grad)
-            torch.sum(sums.x, 0, out=self._out_bias_grad)
+                units_grad.index_add_(0, counting_rows, feature_grads.x @ self._weight)
+            torch.mm(feature_grads.x.T, x, out=self._weight_grad)
+            torch.sum(feature_grads.x, 0, out=self._out_bias_grad)
         return nats

@@ -1,4 +1,4 @@
-"""The loss of a ResMADE and its gradients by hand, in far fewer operations than the plain forward pass and autograd."""
+"""The loss of a ResMADE with hand-written gradients, in far fewer operations than autograd."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from countless.models.resmade import MaskedLinear, OrderedLinear, ResidualBlock,
 from countless.models.tied_output import OutputTensors, TiedOutput
 from countless.models.triangular import Activations, TriangularLayer, plan_strips
 
-MEASURED_ROWS = 512  # at a time, so that measuring takes no more memory than training
-KEPT_SIZES = 3  # numbers of rows whose activations are kept: of a batch, of an epoch's last one, of those measured
+MEASURED_ROWS = 512  # rows that are measured at a time, so that measuring takes no more memory than training
+CACHED_SIZES = 3  # batch sizes with cached activations: a batch, the last one of an epoch, and measured rows
 
 
 @dataclass(frozen=True)
 class OrderLayers:
-    """The two layers that differ from order to order, and their biases."""
+    """The two layers that depend on the order, and their biases."""
 
     first: FirstLayer
     first_bias: Tensor
@@ -31,11 +31,11 @@ class OrderLayers:
 
 @dataclass(frozen=True)
 class RowActivations:
-    """What the units compute for this many rows, and room for the gradients."""
+    """Buffers for the activations of a batch and for their gradients."""
 
     h: Activations
-    inner: tuple[Activations, ...]  # what goes into the two layers of each block
-    outer: tuple[Activations, ...]
+    inner: tuple[Activations, ...]  # inputs of the inner layer of each block
+    outer: tuple[Activations, ...]  # inputs of the outer layer of each block
     last: Activations
     grad: Activations
     inner_grad: Activations
@@ -45,8 +45,8 @@ class RowActivations:
 class TrainingStep:
     """``-(model.log_prob(inputs, targets, order) * counts).sum()``, and its gradients up to rounding.
 
-    It computes with views of the model's parameters, which are made once, and sees whatever is written to them. What
-    the masks hide is set to zero, and stays so, since its gradient is zero: no mask is multiplied in a step.
+    It computes with views of the model's parameters, which are made once, so it reads all later changes. Masked weights
+    are set to zero and stay zero, because their gradient is zero: no mask is multiplied in a step.
 
     >>> from countless.spec import ModelSpec
     >>> model = ResMADE(ModelSpec(sizes=(3, 2), hidden=8, blocks=1, embedding=4))
@@ -57,7 +57,7 @@ class TrainingStep:
     """
 
     def __init__(self, model: ResMADE) -> None:
-        _zero_hidden(model)
+        _zero_masked_weights(model)
         self.model = model
         self._grads = {name: torch.zeros_like(parameter.detach()) for name, parameter in model.named_parameters()}
         self._parameters = [(parameter, self._grads[name]) for name, parameter in model.named_parameters()]
@@ -70,23 +70,23 @@ class TrainingStep:
             for index, block in enumerate(model.blocks)
         ]
         self._orders = [self._layers_of(order) for order in range(len(model.spec.orders))]
-        # Written to by adding; with several orders, what one of them hides would keep the gradient of another.
-        added = {"embedding", "bias", *(("first.weight", "out.weight") if len(self._orders) > 1 else ())}
-        self._added = [self._grads[name] for name in added]
-        self._activations = lru_cache(KEPT_SIZES)(self._new_activations)
+        # Gradients that are added to. With several orders, weights that one order masks would keep another's gradient.
+        added_names = {"embedding", "bias", *(("first.weight", "out.weight") if len(self._orders) > 1 else ())}
+        self._added = [self._grads[name] for name in added_names]
+        self._activations = lru_cache(CACHED_SIZES)(self._new_activations)
 
     def nats(self, inputs: Tensor, targets: Tensor, counts: Tensor, order: int = 0) -> Tensor:
-        """Nats of ``targets`` (B, n), each times its count (B, n), given ``inputs`` (B, n) in which MASK may stand."""
+        """Nats of ``targets`` (B, n), each times its count (B, n), given ``inputs`` (B, n) that may contain MASK."""
         nats = self._grads["bias"].new_zeros(())
         with torch.no_grad():
-            for first in range(0, len(inputs), MEASURED_ROWS):
-                rows = slice(first, first + MEASURED_ROWS)
+            for start in range(0, len(inputs), MEASURED_ROWS):
+                rows = slice(start, start + MEASURED_ROWS)
                 buffers = self._activations(len(inputs[rows]))
                 nats += self._forward(buffers, inputs[rows], targets[rows], counts[rows], order, gradients=False)
         return nats
 
     def gradients(self, inputs: Tensor, targets: Tensor, counts: Tensor, order: int = 0) -> Tensor:
-        """The same; the gradients of it become those of the model's parameters, in place of what they were."""
+        """The same, and sets the gradients of the model's parameters to those of these nats."""
         with torch.no_grad():
             for grad in self._added:
                 grad.zero_()
@@ -114,8 +114,8 @@ class TrainingStep:
             h.all.add_(outer.bias)
             outer.add(y, h)
         torch.clamp_min(h.all, 0, out=last.all)
-        wanted, weights = targets.T.contiguous(), counts.T.to(h.all.dtype).contiguous()  # (n, B)
-        return layers.out.nats(last.all, wanted, weights, buffers.grad.all.zero_() if gradients else None)
+        targets_first, weights = targets.T.contiguous(), counts.T.to(h.all.dtype).contiguous()  # (n, B)
+        return layers.out.nats(last.all, targets_first, weights, buffers.grad.all.zero_() if gradients else None)
 
     def _backward(self, buffers: RowActivations, order: int) -> None:
         grad, layers = buffers.grad, self._orders[order]
@@ -133,16 +133,19 @@ class TrainingStep:
         for name in ("first", "out"):
             layer = cast(OrderedLinear, self.model.get_submodule(name))
             if layer.signal is not None:
-                torch.mul(self._grads[f"{name}.bias"][:, None], layer.seen[order], out=self._grads[f"{name}.signal"])
+                torch.mul(
+                    self._grads[f"{name}.bias"][:, None], layer.unmasked[order], out=self._grads[f"{name}.signal"]
+                )
 
     def _triangular(self, name: str, layer: MaskedLinear) -> TriangularLayer:
         return TriangularLayer(layer, self._strips, self._grads[f"{name}.weight"], self._grads[f"{name}.bias"])
 
     def _layers_of(self, order: int) -> OrderLayers:
         model, spec, grads = self.model, self.model.spec, self._grads
-        embedding, several = model.embedding.detach(), len(spec.orders) > 1
+        embedding, has_several_orders = model.embedding.detach(), len(spec.orders) > 1
         first_bias, out_bias = (
-            layer.bias.detach().clone() if several else layer.bias.detach() for layer in (model.first, model.out)
+            layer.bias.detach().clone() if has_several_orders else layer.bias.detach()
+            for layer in (model.first, model.out)
         )
         first = FirstLayer(
             plan_inputs(spec, order),
@@ -167,12 +170,12 @@ class TrainingStep:
 
 
 def _rectified_backward(grad: Tensor, rectified: Tensor) -> None:
-    """Zero the gradient where the rectified number is zero."""
+    """Set the gradient to zero where the rectified number is zero."""
     torch.ops.aten.threshold_backward.grad_input(grad, rectified, 0, grad_input=grad)
 
 
-def _zero_hidden(model: nn.Module) -> None:
-    """Set the weights that masks hide under every order to zero."""
+def _zero_masked_weights(model: nn.Module) -> None:
+    """Set the weights that are masked under every order to zero."""
     with torch.no_grad():
         for layer in model.modules():
             if isinstance(layer, MaskedLinear):

@@ -9,7 +9,7 @@ from countless.errors import MissingExtraError
 
 
 def require_torch(work: str) -> None:
-    """Say before any ``work`` that PyTorch, which it needs, is not installed."""
+    """Raise :class:`MissingExtraError` before any ``work`` if PyTorch is not installed."""
     try:
         import torch  # noqa: F401
     except ImportError as error:

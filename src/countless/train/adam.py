@@ -1,6 +1,6 @@
 """Adam as training uses it: one fused operation for all parameters.
 
-PyTorch's own optimizers import its compiler, which takes longer than to import the rest of PyTorch.
+PyTorch's own optimizers import its compiler, which takes longer than importing the rest of PyTorch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # as torch.optim.Adam names them
 
 
 class Adam:
-    """Computes what ``torch.optim.Adam(parameters, fused=True)`` does, after ``clip_grad_norm_``.
+    """The same updates as ``torch.optim.Adam(parameters, fused=True)`` after ``clip_grad_norm_``.
 
     >>> parameter = torch.nn.Parameter(torch.zeros(2))
     >>> parameter.grad = torch.tensor([3.0, -4.0])
@@ -27,12 +27,15 @@ class Adam:
     def __init__(self, parameters: Iterable[Tensor]) -> None:
         self._parameters = list(parameters)
         self._moments = [
-            {"step": torch.zeros((), device=each.device), **{name: torch.zeros_like(each) for name in MOMENTS[1:]}}
-            for each in (parameter.detach() for parameter in self._parameters)
+            {
+                "step": torch.zeros((), device=detached.device),
+                **{name: torch.zeros_like(detached) for name in MOMENTS[1:]},
+            }
+            for detached in (parameter.detach() for parameter in self._parameters)
         ]
 
     def step(self, learning_rate: float, clip: float | None = None) -> None:
-        """Change every parameter that has a gradient. All gradients together are at most ``clip`` long afterwards."""
+        """Update every parameter that has a gradient. The norm of all gradients is first clipped to ``clip``."""
         with torch.no_grad():
             trained = [
                 (parameter, parameter.grad, *(moments[name] for name in MOMENTS))
@@ -70,7 +73,7 @@ class Adam:
         }
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on with the moments that :meth:`tensors` returned."""
+        """Continue with moments from :meth:`tensors`."""
         for name, tensor in self.tensors().items():
             if name in tensors:
                 tensor.copy_(tensors[name])

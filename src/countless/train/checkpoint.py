@@ -19,14 +19,14 @@ from countless.errors import TrainingError
 from countless.human_format import size
 
 VERSION = 1
-COPIES = 5  # of the weights: the model, the best so far, two moments of each, and the model file at the end
+COPIES = 5  # of the weights: the current and the best ones, two moments of each, and the model file at the end
 
 
 @dataclass
 class Checkpoint:
-    """Where a run stands after some step.
+    """The state of a run after some step.
 
-    ``identity`` says which run it is (options, spec, data); a run resumes only from its own checkpoint.
+    ``identity`` describes the run (options, spec, data); a run resumes only from its own checkpoint.
     ``tensors`` holds the model, the best model so far, Adam's moments and the generator's state by name.
     """
 
@@ -38,14 +38,14 @@ class Checkpoint:
     epoch_bits: float  # sum of training bits within the epoch
     best_bits: float
     best_epoch: float
-    limit: float | None = None  # seconds that the run has in all
+    limit: float | None = None  # seconds of the whole run
     history: list[dict[str, Any]] = field(default_factory=list)
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """Write atomically: a crash leaves the previous checkpoint as it was."""
-        facts = {name: value for name, value in asdict(self).items() if name != "tensors"}
-        metadata = {"countless_checkpoint": json.dumps({"version": VERSION, **facts})}
+        """Write atomically: after a crash the previous checkpoint is intact."""
+        fields = {name: value for name, value in asdict(self).items() if name != "tensors"}
+        metadata = {"countless_checkpoint": json.dumps({"version": VERSION, **fields})}
         partial = path.with_name(path.name + ".partial")
         try:
             save_file(self.tensors, partial, metadata=metadata)
@@ -68,14 +68,14 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path, identity: dict[str, Any] | None = None) -> Checkpoint:
-        """The checkpoint at ``path``, which must belong to the run that ``identity`` describes, if it is given."""
+        """The checkpoint at ``path``. If ``identity`` is given, the checkpoint must belong to that run."""
         try:
             with safe_open(path, framework="pt") as file:
-                facts = json.loads((file.metadata() or {})["countless_checkpoint"])
-                if facts.pop("version") != VERSION:
+                fields = json.loads((file.metadata() or {})["countless_checkpoint"])
+                if fields.pop("version") != VERSION:
                     raise TrainingError(f"{path} was written by another version: fit again without --resume")
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-                checkpoint = cls(**facts, tensors=tensors)
+                checkpoint = cls(**fields, tensors=tensors)
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise TrainingError(f"cannot resume from {path} ({error}): fit again without --resume") from None
         if identity is None:
@@ -88,9 +88,9 @@ class Checkpoint:
         return checkpoint
 
     def without_model(self) -> Checkpoint:
-        """What further training needs of a run that has ended: the best weights, and Adam's moments."""
-        kept = {name: tensor for name, tensor in self.tensors.items() if name.startswith(("best.", "adam."))}
-        return replace(self, tensors=kept)
+        """A checkpoint with only what further training needs: the best weights, and Adam's moments."""
+        tensors = {name: tensor for name, tensor in self.tensors.items() if name.startswith(("best.", "adam."))}
+        return replace(self, tensors=tensors)
 
     def group(self, prefix: str) -> dict[str, Tensor]:
         """The tensors named ``prefix.*``, without the prefix."""
@@ -105,14 +105,14 @@ def saved_spec(path: Path) -> dict[str, Any] | None:
         with safe_open(path, framework="pt") as file:
             spec = json.loads((file.metadata() or {})["countless_checkpoint"])["identity"]["spec"]
     except (OSError, SafetensorError, KeyError, TypeError, ValueError):
-        return None  # loading it says what is wrong
+        return None  # loading it reports the error
     return spec if isinstance(spec, dict) else None
 
 
-def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _differences(saved: dict[str, Any], current: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Name, old and new value of everything that differs."""
-    for name in sorted(set(one) | set(two)):
-        was, now = one.get(name), two.get(name)
+    for name in sorted(set(saved) | set(current)):
+        was, now = saved.get(name), current.get(name)
         if isinstance(was, dict) and isinstance(now, dict):
             yield from _differences(was, now)
         elif was != now:

@@ -16,7 +16,7 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.requested = False
-        self._previous: Any = None  # the handler to put back; None when ours is not installed
+        self._previous: Any = None  # the handler to restore; None if ours is not installed
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():

@@ -12,34 +12,34 @@ from countless.train.tasks.task import stream
 
 
 class RowOrder(Protocol):
-    """The rows of a table: some are held out, the others are gone through in batches, in another order each epoch."""
+    """The rows of a table: some are held out, the others are visited in batches, in another order each epoch."""
 
     held_out: Tensor
-    rows: int  # that are trained on
+    rows: int  # number of training rows
     steps: int  # batches of an epoch
 
     def first(self, count: int) -> Tensor:
-        """Some rows that are trained on, always the same."""
+        """The first ``count`` training rows, always the same."""
         ...
 
     def start(self, generator: torch.Generator) -> None:
-        """Begin an epoch."""
+        """Start an epoch."""
         ...
 
     def batch(self, step: int) -> Tensor:
-        """The rows of a step of this epoch."""
+        """The rows of a step in this epoch."""
         ...
 
 
-def order_of(rows: int, held_out: int, batch: int, window: int | None, generator: torch.Generator) -> RowOrder:
-    """The order for rows in memory, or for a file in whose windows of this many rows one should stay for a while."""
+def row_order(rows: int, held_out: int, batch: int, window: int | None, generator: torch.Generator) -> RowOrder:
+    """The order of rows in memory; or of rows in a file, which is read in windows of ``window`` rows."""
     if window is None:
         return Shuffled(rows, held_out, batch, generator)
     return Windowed(rows, held_out, batch, window)
 
 
 class Shuffled:
-    """Rows in memory: any of them may come next.
+    """Rows in memory, in a random order.
 
     >>> order = Shuffled(10, held_out=2, batch=3, generator=stream(0, 0))
     >>> order.start(stream(0, 1))
@@ -60,8 +60,8 @@ class Shuffled:
         return self._trained_on[:count].long()
 
     def start(self, generator: torch.Generator) -> None:
-        places = torch.randperm(self.rows, generator=generator, dtype=self._kind)
-        self._order = self._trained_on[places]
+        indices = torch.randperm(self.rows, generator=generator, dtype=self._kind)
+        self._order = self._trained_on[indices]
 
     def batch(self, step: int) -> Tensor:
         return self._order[step * self._batch : (step + 1) * self._batch].long()
@@ -70,8 +70,8 @@ class Shuffled:
 class Windowed:
     """Rows of a file, which were shuffled when they were written.
 
-    An epoch goes through its windows in a random order, and through the rows of each in a random order: what is read
-    lies together, and nothing is held that grows with the table. The last window, which may be smaller, comes last.
+    An epoch visits the file's windows in a random order, and the rows of each window in a random order. So reads are
+    local, and memory does not grow with the table. The last window, which may be smaller, comes last.
 
     >>> order = Windowed(11, held_out=2, batch=2, window=4)
     >>> order.start(stream(0, 1))
@@ -95,16 +95,16 @@ class Windowed:
 
     def start(self, generator: torch.Generator) -> None:
         self._seed = int(torch.randint(2**31, (), generator=generator))
-        whole, rest = divmod(self.rows, self._window)
-        last = [torch.tensor([whole])] if rest else []
-        self._windows = torch.cat([torch.randperm(whole, generator=generator), *last])
+        whole_windows, rest = divmod(self.rows, self._window)
+        last = [torch.tensor([whole_windows])] if rest else []
+        self._windows = torch.cat([torch.randperm(whole_windows, generator=generator), *last])
         self._current = -1
 
     def batch(self, step: int) -> Tensor:
-        place, within = divmod(step, self._steps_of_window)
-        window = int(self._windows[place])
+        window_index, batch_in_window = divmod(step, self._steps_of_window)
+        window = int(self._windows[window_index])
         if window != self._current:
             first = window * self._window
             rows = torch.randperm(min(self._window, self.rows - first), generator=stream(self._seed, window))
             self._current, self._order = window, rows + first + len(self.held_out)
-        return self._order[within * self._batch : (within + 1) * self._batch]
+        return self._order[batch_in_window * self._batch : (batch_in_window + 1) * self._batch]

@@ -8,7 +8,7 @@ from functools import lru_cache
 import torch
 
 REPEATS = 8
-WORTH = 1.3  # times as fast at least
+WORTH = 1.3  # least speed-up
 
 
 @lru_cache(maxsize=1)

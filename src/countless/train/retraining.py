@@ -1,4 +1,4 @@
-"""Continued training on old and new rows, with the loss of both measured before and after."""
+"""Continues training on old and new rows, and measures the loss of both before and after."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from countless.train.loop import Progress, Trained, train
 from countless.train.options import TrainOptions
 from countless.train.tasks.task import Task, stream
 
-PROBE_ROWS = 2_000  # of each that are measured
+PROBE_ROWS = 2_000  # new rows that are measured, and as many old ones
 
 
 @dataclass(frozen=True)
 class Retrained:
-    """What training left, and bits per unit of ``new`` and ``old`` rows before and after it."""
+    """The result of training, and bits per unit of ``new`` and ``old`` rows before and after it."""
 
     trained: Trained
     bits_before: dict[str, float]
@@ -26,15 +26,18 @@ class Retrained:
 def retrain(
     task: Task, options: TrainOptions, new: int, *, stopped: bool, on_progress: Callable[[Progress], None]
 ) -> Retrained:
-    """Train on rows of which the last ``new`` ones are new."""
-    places = {
+    """Train on the task's rows, of which the last ``new`` are new."""
+    probes = {
         "new": torch.arange(task.rows - new, task.rows)[:PROBE_ROWS],
         "old": torch.arange(task.rows - new)[:PROBE_ROWS],
     }
 
     def bits() -> dict[str, float]:
-        some = {name: rows for name, rows in places.items() if len(rows)}
-        return {name: round(task.bits(rows, "masked", stream(options.seed, 0)), 4) for name, rows in some.items()}
+        return {
+            name: round(task.bits(rows, "masked", stream(options.seed, 0)), 4)
+            for name, rows in probes.items()
+            if len(rows)
+        }
 
     before = bits()
     trained = train(task, options, stopped=stopped, on_progress=on_progress)

@@ -98,7 +98,7 @@ class RandomHints:
 
 
 def hinted(box: Box) -> Box:
-    return replace(box, hints=RandomHints(tuple(len(item.constraint.weights) for item in box.filters)))
+    return replace(box, hints=RandomHints(tuple(len(box_filter.constraint.weights) for box_filter in box.filters)))
 
 
 def test_hinted_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> None:
@@ -129,10 +129,10 @@ def test_wide_positions_are_thinned_as_numpy_does_it(budget: int, hints: bool) -
 def test_children_whose_chance_is_next_to_nothing(budget: int, unlikely: float) -> None:
     """There are more of them than particles, and fewer whose chance is more than 0 in single precision."""
     weights, starts = network(WIDE).arrays(), np.cumsum([0, *(size + 1 for size in WIDE.sizes)])
-    for place in (1, 3):
-        weights["bias"][starts[place] + 1 : starts[place + 1]] = unlikely
+    for position in (1, 3):
+        weights["bias"][starts[position] + 1 : starts[position + 1]] = unlikely
     runtime = ResMadeRuntime(WIDE, weights)
-    box = Box(tuple(Filter((place,), ValueSet(np.arange(WIDE.sizes[place]) % 3 != 1)) for place in (1, 3, 5)))
+    box = Box(tuple(Filter((position,), ValueSet(np.arange(WIDE.sizes[position]) % 3 != 1)) for position in (1, 3, 5)))
     (answer,) = fixed(runtime, [box], budget, seed=3)
     twin = particles(runtime, box, budget, offsets(3, 0, len(WIDE.sizes)))
     assert answer.density == pytest.approx(twin.density, rel=1e-4)
@@ -162,18 +162,18 @@ def test_many_threads_get_the_answers_of_one() -> None:
     rng = np.random.default_rng(3)
     boxes = [random_box(DIGITS, rng) for _ in range(40)]
     expected = [fixed(runtime, [box], 7, 1)[0] for box in boxes]
-    found: dict[int, list[Any]] = {}
+    answers_by_thread: dict[int, list[Any]] = {}
 
     def work(number: int) -> None:
-        found[number] = [fixed(runtime, [box], 7, 1)[0] for _ in range(5) for box in boxes]
+        answers_by_thread[number] = [fixed(runtime, [box], 7, 1)[0] for _ in range(5) for box in boxes]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(answers == expected * 5 for answers in found.values())
-    assert len(found) == 4
+    assert all(answers == expected * 5 for answers in answers_by_thread.values())
+    assert len(answers_by_thread) == 4
 
 
 def test_a_walk_that_takes_much_memory_leaves_none_of_it() -> None:
@@ -183,20 +183,20 @@ def test_a_walk_that_takes_much_memory_leaves_none_of_it() -> None:
     large, small = (
         Box(
             tuple(
-                Filter((position,), ValueSet((own < min(most, own[-1])).astype(np.float64)))
-                for position, own in symbols
+                Filter((position,), ValueSet((row_symbols < min(most, row_symbols[-1])).astype(np.float64)))
+                for position, row_symbols in symbols
             )
         )
         for most in (89, 1)
     )
     before = fixed(runtime, [small], MANY, 0)[0].density
-    held = []
+    resident_bytes = []
     for _ in range(3):
         (answer,) = fixed(runtime, [large], MANY, 0)
         assert answer.particles == 89 * 89
         assert fixed(runtime, [small], MANY, 0)[0].density == before
-        held.append(_resident_bytes())
-    assert max(held) - min(held) < 2**25
+        resident_bytes.append(_resident_bytes())
+    assert max(resident_bytes) - min(resident_bytes) < 2**25
     twin = particles(runtime, large, MANY, offsets(0, 0, len(spec.sizes)))
     assert answer.density == pytest.approx(twin.density, rel=2e-5)
 
@@ -302,9 +302,9 @@ def test_tables_of_digits(data: st.DataObject) -> None:
     listed = data.draw(st.booleans())
     digits = DigitSet(weights, radices, listed)
     table, expected = kernel.tabulated(digits, module), digits.transitions
-    for own, twin in zip(table, expected, strict=True):
-        assert np.array_equal(own.weights, twin.weights)
-        assert np.array_equal(own.next, twin.next)
+    for transitions, twin in zip(table, expected, strict=True):
+        assert np.array_equal(transitions.weights, twin.weights)
+        assert np.array_equal(transitions.next, twin.next)
 
 
 @pytest.mark.parametrize("radices", [(), (0, 3), (2, 2), (1 << 20, 1 << 20), (1,) * 17])

@@ -53,7 +53,7 @@ def test_boxes_that_ask_nothing() -> None:
 def test_filters_of_several_positions_keep_their_state_apart() -> None:
     one, two = (Filter((p, p + 1), DigitSet(np.arange(6) % 2 == 0, (2, 3))) for p in (0, 2))
     nodes = forest([Box((one, two, value_set(4, [0], 2)))], (0, 2, 4, 1, 3)).nodes
-    assert [(node.step.position, node.slot, node.opens) for node in nodes] == [
+    assert [(node.step.position, node.slot, node.is_first) for node in nodes] == [
         (0, 0, True),
         (2, 1, True),
         (4, -1, True),

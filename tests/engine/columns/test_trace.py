@@ -22,15 +22,15 @@ from tests.mocks import JointRuntime, PrefixRuntime
 
 @pytest.fixture(scope="module", params=[*SPECS, DIGITS, SCATTERED], ids=str)
 def runtime(request: Any) -> ResMadeRuntime:
-    found = ResMadeRuntime(request.param, network(request.param).arrays())
-    assert found.kernel is not None
-    return found
+    resmade = ResMadeRuntime(request.param, network(request.param).arrays())
+    assert resmade.kernel is not None
+    return resmade
 
 
-def both(runtime: ResMadeRuntime, asked: Trace, budget: int, seed: int = 0) -> tuple[Traced, Traced]:
+def both(runtime: ResMadeRuntime, trace_request: Trace, budget: int, seed: int = 0) -> tuple[Traced, Traced]:
     numbers = offsets(seed, 0, len(runtime.sizes))
     assert runtime.kernel is not None
-    return runtime.kernel.trace(asked, budget, numbers), trace(runtime, asked, budget, numbers)
+    return runtime.kernel.trace(trace_request, budget, numbers), trace(runtime, trace_request, budget, numbers)
 
 
 @pytest.mark.parametrize("expand", [True, False])
@@ -38,7 +38,7 @@ def test_whole_traces_agree_and_add_up_to_the_density(runtime: ResMadeRuntime, e
     rng = np.random.default_rng(0)
     for _ in range(30):
         box = random_box(runtime.spec, rng)
-        if not box.filters or all(item.constraint.start == 0 for item in box.filters):
+        if not box.filters or all(box_filter.constraint.start == 0 for box_filter in box.filters):
             continue
         labels = rng.choice(len(runtime.sizes), size=2)
         compiled, twin = both(runtime, Trace(box, labels.tolist(), expand), MANY)
@@ -54,7 +54,7 @@ def test_thinned_traces_take_the_same_random_numbers(runtime: ResMadeRuntime, sc
     agree = []
     for seed in range(40):
         box = random_box(runtime.spec, rng, wide=True)
-        if not box.filters or all(item.constraint.start == 0 for item in box.filters):
+        if not box.filters or all(box_filter.constraint.start == 0 for box_filter in box.filters):
             continue
         compiled, twin = both(runtime, Trace(box, (0, 1), scattered=scattered), 6, seed)
         assert compiled.exact == twin.exact
@@ -84,26 +84,26 @@ def test_a_column_is_spread_as_the_joint_says(order: tuple[int, ...], target: in
     sizes = joint.shape
     weights = [rng.choice([0.0, 0.5, 1.0], size=size, p=[0.2, 0.2, 0.6]) for size in sizes]
     box = Box(tuple(Filter((p,), ValueSet(weights[p])) for p in range(4)))
-    found = joint_masses(Runtimes((runtime,)), Region((box,)), [axis(sizes, target)], 1, 0)
+    distribution = joint_masses(Runtimes((runtime,)), Region((box,)), [axis(sizes, target)], 1, 0)
     truth = np.einsum("abcd,a,b,c,d->abcd", joint / joint.sum(), *weights)
     truth = truth.sum(axis=tuple(p for p in range(4) if p != target))
-    assert found.exact
-    assert found.codes[:, 0].tolist() == np.flatnonzero(truth).tolist()
-    np.testing.assert_allclose(found.masses, truth[truth > 0])
+    assert distribution.exact
+    assert distribution.codes[:, 0].tolist() == np.flatnonzero(truth).tolist()
+    np.testing.assert_allclose(distribution.masses, truth[truth > 0])
 
 
 def test_columns_together_and_boxes_that_are_disjoint() -> None:
     rng = np.random.default_rng(4)
     joint = rng.random((3, 4, 2))
     runtime, sizes = JointRuntime(joint), joint.shape
-    one = Box((Filter((0,), ValueSet(np.array([1.0, 0.0, 0.0]))),))
-    other = Box((Filter((0,), ValueSet(np.array([0.0, 1.0, 1.0]))), Filter((2,), ValueSet(np.array([0.0, 1.0])))))
+    first_box = Box((Filter((0,), ValueSet(np.array([1.0, 0.0, 0.0]))),))
+    second_box = Box((Filter((0,), ValueSet(np.array([0.0, 1.0, 1.0]))), Filter((2,), ValueSet(np.array([0.0, 1.0])))))
     axes = [axis(sizes, 2), axis(sizes, 1)]
-    found = joint_masses(Runtimes((runtime,)), Region((one, other)), axes, 1, 0)
+    distribution = joint_masses(Runtimes((runtime,)), Region((first_box, second_box)), axes, 1, 0)
     truth = joint / joint.sum()
     expected = truth[0].T + np.stack([np.zeros(4), truth[1:, :, 1].sum(axis=0)])
-    assert found.codes.tolist() == [[a, b] for a in range(2) for b in range(4)]
-    np.testing.assert_allclose(found.masses, expected.ravel())
+    assert distribution.codes.tolist() == [[a, b] for a in range(2) for b in range(4)]
+    np.testing.assert_allclose(distribution.masses, expected.ravel())
     nothing = joint_masses(Runtimes((runtime,)), Region(()), axes, 2, 0)
     assert len(nothing.masses) == 0
 
@@ -115,7 +115,7 @@ def test_thinning_keeps_every_value_and_the_mean() -> None:
     joint[3] *= 1e-3  # the rare value
     runtime, sizes = JointRuntime(joint), joint.shape
     box = Box(tuple(Filter((p,), ValueSet(rng.choice([0.0, 1.0], size=sizes[p], p=[0.3, 0.7]))) for p in (1, 2, 3)))
-    weights = [item.constraint.weights for item in box.filters]
+    weights = [box_filter.constraint.weights for box_filter in box.filters]
     truth = np.einsum("abcde,b,c,d->a", joint / joint.sum(), *weights)
     trace = Trace(with_axes(box, [axis(sizes, 0)]), (0,), expand=False)
     masses = []

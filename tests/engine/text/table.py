@@ -82,8 +82,9 @@ class TableRuntime(TextRuntime):
         masses /= masses.sum(axis=1, keepdims=True)
         self.masses: FloatArray = masses.mean(axis=0)
         self.given: FloatArray = np.concatenate([masses, self.masses[None]]) if contexts else self.masses[None]
-        self.known: list[tuple[FloatArray, Weights]] = []  # by node of any tree: the mass of its strings, what follows
-        self.places: dict[tuple[int, int, int], int] = {}
+        # For each node of any tree: the masses of its strings, and the probabilities of the next symbol.
+        self.masses_and_next: list[tuple[FloatArray, Weights]] = []
+        self.node_of: dict[tuple[int, int, int], int] = {}
         for masses in self.given:
             for position in range(length + 1):
                 self._append(masses, position)
@@ -94,22 +95,22 @@ class TableRuntime(TextRuntime):
     def node(self, parent: int, before: int, token: int) -> int:
         """The node after ``token`` at the position ``before``, where its parent is."""
         key = parent, before, token
-        if key not in self.places:
-            masses = self.known[parent][0] * (self.strings[:, before] == token)
-            self.places[key] = self._append(masses, before + 1)
-        return self.places[key]
+        if key not in self.node_of:
+            masses = self.masses_and_next[parent][0] * (self.strings[:, before] == token)
+            self.node_of[key] = self._append(masses, before + 1)
+        return self.node_of[key]
 
     def masked(self, parent: int, position: int) -> int:
         """The node at a later position, with all that lies between not known."""
         key = parent, position, self.spec.mask
-        if key not in self.places:
-            self.places[key] = self._append(self.known[parent][0], position)
-        return self.places[key]
+        if key not in self.node_of:
+            self.node_of[key] = self._append(self.masses_and_next[parent][0], position)
+        return self.node_of[key]
 
     def _append(self, masses: FloatArray, position: int) -> int:
         chances = np.bincount(self.strings[:, position], masses, self.spec.symbols)
-        self.known.append((masses, (chances / max(chances.sum(), 1e-300)).astype(np.float32)))
-        return len(self.known) - 1
+        self.masses_and_next.append((masses, (chances / max(chances.sum(), 1e-300)).astype(np.float32)))
+        return len(self.masses_and_next) - 1
 
     def chances(self, language: Language) -> FloatArray:
         """Of each string: the probability that it is in ``language``; its rare characters are drawn by their shares."""
@@ -148,7 +149,7 @@ class TableTree:
         self._nodes = [context * each + position for context in contexts for position in range(each)]
         self._positions = list(range(each)) * len(contexts)
         self._contexts = np.repeat(np.arange(len(contexts)), each).tolist()
-        self.roots: Weights = np.stack([runtime.known[node][1] for node in self._nodes])
+        self.roots: Weights = np.stack([runtime.masses_and_next[node][1] for node in self._nodes])
         self.roots.setflags(write=False)
         self.starts: Weights = self.roots[::each]
 
@@ -189,5 +190,5 @@ class TableTree:
         return self._since(first)
 
     def _since(self, first: int) -> Weights:
-        probs = [self._runtime.known[node][1] for node in self._nodes[first:]]
+        probs = [self._runtime.masses_and_next[node][1] for node in self._nodes[first:]]
         return np.array(probs, dtype=np.float32).reshape(len(probs), self._runtime.spec.symbols)

@@ -199,7 +199,7 @@ def every_string(spec: TextSpec) -> tuple[IntArray, IntArray]:
 def test_the_probabilities_of_all_strings_add_up_to_one(
     monkeypatch: pytest.MonkeyPatch, make: Any, at_once: int
 ) -> None:
-    monkeypatch.setattr("countless.engine.text.conditional.AT_ONCE", at_once)
+    monkeypatch.setattr("countless.engine.text.conditional.BATCH_NODES", at_once)
     runtime: TextRuntime = make(SPEC, arrays(SPEC))
     symbols, lengths = every_string(SPEC)
     order = np.random.default_rng(0).permutation(len(ROWS) * len(symbols))
@@ -243,7 +243,7 @@ def test_no_strings() -> None:
 
 @pytest.mark.parametrize("table", ["rare", "null", "cut soon"])
 def test_one_value_for_each_context(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    monkeypatch.setattr("countless.engine.text.sampling.AT_ONCE", 700)
+    monkeypatch.setattr("countless.engine.text.sampling.BATCH_STRINGS", 700)
     runtime, count = TABLES[table], 1500
     contexts = np.tile(EVERY, (count, 1))
     drawn = sample_each(runtime, runtime.letters, contexts, np.random.default_rng(1))

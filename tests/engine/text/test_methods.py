@@ -50,8 +50,8 @@ def among(*texts: str) -> Pattern:
     return lambda letters: one_of(script_of(letters), texts)
 
 
-def sized(*wanted: bool) -> Pattern:
-    return lambda letters: Language(Automaton.constant(letters, True), False, False, np.array(wanted)).strings
+def sized(*allowed_lengths: bool) -> Pattern:
+    return lambda letters: Language(Automaton.constant(letters, True), False, False, np.array(allowed_lengths)).strings
 
 
 def finds(pattern: str) -> Pattern:
@@ -289,7 +289,7 @@ class TestPlan:
         plan = StringSearchPlan(runtime, PATTERNS[pattern](runtime.letters))
         assert not plan.skips
         assert plan.starts.nodes.tolist() == [0]
-        assert plan.beyond.tolist() == [0.0]
+        assert plan.mass_after_cut.tolist() == [0.0]
 
     @patterns
     def test_skips_only_sets_that_are_closed_under_what_comes_before(self, pattern: str) -> None:
@@ -304,7 +304,7 @@ class TestPlan:
     def test_a_match_beyond_the_cut_counts(self) -> None:
         runtime = MODELS["one character"]
         plan = StringSearchPlan(runtime, like(script_of(runtime.letters), "%b%"))
-        assert 0 < plan.beyond[0] < 1
+        assert 0 < plan.mass_after_cut[0] < 1
 
 
 class TestMachine:

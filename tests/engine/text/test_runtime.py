@@ -22,8 +22,8 @@ from countless.spec import TextSpec
 SMALL = TextSpec(characters=5, length=12, width=8, blocks=2, heads=2, inner=12, buckets=31)
 
 
-def assert_close(found: Any, expected: Any, rtol: float = 2e-4) -> None:
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol / 100)
+def assert_close(actual: Any, expected: Any, rtol: float = 2e-4) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol / 100)
 
 
 def arrays(spec: TextSpec, seed: int = 0) -> dict[str, Any]:

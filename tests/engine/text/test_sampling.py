@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countless.automata.language import Automaton, Language
-from countless.engine.text.sampling import Drawn, _Strings, sample
+from countless.engine.text.sampling import Drawn, _WeightedStrings, sample
 from countless.errors import CountlessError
 from countless.query.text.string_sets import like
 from tests.engine.text.table import TableRuntime, script_of
@@ -92,21 +92,21 @@ def test_a_thinned_walk_is_unbiased(model: str, name: str) -> None:
     language = languages(runtime)[name]
     totals = []
     for seed in range(SEEDS // 2):
-        strings = _Strings(runtime, language)
+        strings = _WeightedStrings(runtime, language)
         strings.find(4, np.random.default_rng(seed))
         totals.append(strings.total)
     error = np.std(totals, ddof=1) / math.sqrt(len(totals))
     assert abs(np.mean(totals) - runtime.truth(language)) < 4.5 * error + 1e-6
 
 
-@pytest.mark.parametrize("held", [16, 10_000])
+@pytest.mark.parametrize("budget", [16, 10_000])
 @pytest.mark.parametrize("model", ["rare", "null", "cut soon"])
 @pytest.mark.parametrize("name", ["everything", "%ab%", "a%b", "NULL or %ab%", "(a|bb)+x?"])
 def test_values_come_as_often_as_the_model_has_them(
-    monkeypatch: pytest.MonkeyPatch, held: int, model: str, name: str
+    monkeypatch: pytest.MonkeyPatch, budget: int, model: str, name: str
 ) -> None:
     for bound in ("LEAST", "MOST"):
-        monkeypatch.setattr(f"countless.engine.text.sampling.{bound}", held)
+        monkeypatch.setattr(f"countless.engine.text.sampling.{bound}", budget)
     runtime = MODELS[model]
     language = languages(runtime)[name]
     expected = conditional(runtime, language)

@@ -144,11 +144,11 @@ def test_pieces_that_are_excluded_are_taken_from_those_that_are_required(where: 
     (box,) = Compiler(Schema(100, (column,))).compile(where).region.boxes
     strings, summary = box.texts[0].language.strings, summed(texts, column=column)
     truth = sum(text is not None and strings.accepts_string(text) for text in texts)
-    found = rows_of(strings, summary)
-    assert found.least <= truth <= found.most
-    assert found.most < 700
+    counts = rows_of(strings, summary)
+    assert counts.least <= truth <= counts.most
+    assert counts.most < 700
     if rows is not None:
-        assert (found.rows, found.counted, truth) == (rows, True, rows)
+        assert (counts.rows, counts.counted, truth) == (rows, True, rows)
 
 
 ROWS: list[str | None] = ["abcabc", "abcab", "cabca", "bcabcab", "ab", "AB", None, "é", "éé", "aé"]
@@ -207,11 +207,11 @@ def test_the_piece_of_a_pattern_is_the_one_that_is_found_in_its_automaton(word: 
     summary = summed(["ab", "bA", "aé"])
     strings = language(f"t {word} '{pattern.format(piece)}'").strings
     plain = Automaton(strings.letters, strings.next, strings.accepts)  # nothing is known of it
-    for own, other in ((strings, plain), (~strings, ~plain), (~~strings, plain)):
-        known, searched = PieceReader(own, summary), PieceReader(other, summary)
-        assert known.pieces(union) == searched.pieces(union)
-        assert sorted(known.pieces(required) or []) == sorted(searched.pieces(required) or [])
-        answer, definition = rows_of(own, summary), rows_of(other, summary)
+    for with_pattern, without_pattern in ((strings, plain), (~strings, ~plain), (~~strings, plain)):
+        by_pattern, searched = PieceReader(with_pattern, summary), PieceReader(without_pattern, summary)
+        assert by_pattern.pieces(union) == searched.pieces(union)
+        assert sorted(by_pattern.pieces(required) or []) == sorted(searched.pieces(required) or [])
+        answer, definition = rows_of(with_pattern, summary), rows_of(without_pattern, summary)
         assert (answer.least, answer.most) == (definition.least, definition.most)
     least = strings.minimal()
     assert (least.next.tolist(), least.accepts.tolist()) == (strings.next.tolist(), strings.accepts.tolist())
@@ -256,7 +256,7 @@ def test_a_chain_is_found_without_a_look_at_every_place(texts: list[str], pieces
 )
 def test_lists_of_strings_are_pieces_without_a_search(where: str) -> None:
     strings = language(where).strings
-    listed, searched = union(strings), module._searched(strings)
+    listed, searched = union(strings), module._pieces_by_search(strings)
     assert listed is not None
     assert searched is not None
     assert sorted(listed) == sorted(searched)

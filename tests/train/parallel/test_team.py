@@ -35,9 +35,9 @@ def member(rank: int, folder: Path) -> None:
     """A process of the team."""
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=MEMBERS)
     team = ProcessGroup(torch.get_num_threads())
-    found, steps = trained(folder, team)
-    told: dict[str, Any] = {"told": [step.loss for step in steps], "led": team.leads, **found.arrays}
-    np.savez(folder / f"{rank}.npz", **told)
+    result, steps = trained(folder, team)
+    message: dict[str, Any] = {"told": [step.loss for step in steps], "led": team.leads, **result.arrays}
+    np.savez(folder / f"{rank}.npz", **message)
     dist.destroy_process_group()
 
 

@@ -77,8 +77,8 @@ class TestWorkload:
 
     def test_the_sets_that_are_asked_are_seen_as_often_as_they_are_asked(self) -> None:
         masks = WorkloadMasking(UniformMasking(), self.ASKED, 4).draw(20_000, 4, generator())
-        seen, counts = torch.unique(~masks, dim=0, return_counts=True)
-        assert seen.tolist() == [[False, True, True, False], [True, False, False, False]]
+        column_sets, counts = torch.unique(~masks, dim=0, return_counts=True)
+        assert column_sets.tolist() == [[False, True, True, False], [True, False, False, False]]
         assert (counts / 20_000).tolist() == pytest.approx([0.75, 0.25], abs=0.01)
 
     def test_half_of_the_rows_are_the_workloads_and_count_only_what_is_asked(self) -> None:

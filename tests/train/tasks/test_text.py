@@ -74,20 +74,20 @@ class TestBatches:
     @pytest.mark.parametrize("row", range(len(ROWS)))
     def test_windows_share_out_the_string_from_a_random_place_on(self, row: int) -> None:
         made, string = strings_of(ROWS), symbols(ROWS[row])
-        seen = set()
+        seen_beginnings = set()
         for seed in range(150):
             batch = items(made.windows(torch.tensor([row]), stream(seed, 0)))
             first = batch[0][1][0] if batch else None
-            seen.add(first)
+            seen_beginnings.add(first)
             starts = [] if first is None else list(range(first, len(string), WINDOW))
             assert [positions[0] for _, positions, _ in batch] == starts
             for start, (tokens, positions, targets) in zip(starts, batch, strict=True):
                 assert positions == [min(start + index, LONG.length) for index in range(WINDOW + 1)]
                 assert targets == [IGNORED, *padded(string[start + 1 :], WINDOW)]
-                known = string[start : start + WINDOW]
-                assert tokens[: len(known) + 1] == [made.spec.mask, *known]
+                window_symbols = string[start : start + WINDOW]
+                assert tokens[: len(window_symbols) + 1] == [made.spec.mask, *window_symbols]
         beginnings = set(range(min(WINDOW, len(string))))
-        assert seen == (beginnings if len(string) >= WINDOW else {*beginnings, None})
+        assert seen_beginnings == (beginnings if len(string) >= WINDOW else {*beginnings, None})
 
     def test_no_string_has_no_window(self) -> None:
         batch = strings_of(ROWS).windows(torch.tensor([], dtype=torch.long), stream(0, 0))
@@ -137,7 +137,7 @@ class TestBatches:
             expected = np.zeros(made.spec.symbols)
             for row in ROWS:
                 expected[padded(symbols(row), LONG.length + 1, made.spec.end)[index]] += 1 / len(ROWS)
-            np.testing.assert_allclose(made.after_gaps[index].numpy(), expected, rtol=1e-6)
+            np.testing.assert_allclose(made.gap_distribution[index].numpy(), expected, rtol=1e-6)
 
 
 def sentences(count: int = 2400, seed: int = 0) -> tuple[TextColumn, list[str]]:
@@ -178,7 +178,7 @@ def test_it_learns_a_language(masking: str) -> None:
     everything = torch.arange(len(SENTENCES))
     assert made.bits(everything, "unmasked", stream(0, 0)) == pytest.approx(bits_per_symbol(), rel=0.15)
     # what follows a gap is what rows have there; of those that have ended, END
-    difference = (chances_after_gaps(made) - made.columns[0].after_gaps).abs()
+    difference = (chances_after_gaps(made) - made.columns[0].gap_distribution).abs()
     assert float(difference.mean()) < 0.01
     assert float(difference.max()) < 0.12
     report = trained.report
@@ -192,7 +192,7 @@ def test_without_masking_only_whole_strings_are_learned() -> None:
     made, trained = learn(masking="none", epochs=8, learning_rate=0.01)
     assert trained.report["unmasked_bits"] == pytest.approx(bits_per_symbol(), rel=0.35)
     assert trained.report["train_bits"] == pytest.approx(bits_per_symbol(), rel=0.35)
-    assert float((chances_after_gaps(made) - made.columns[0].after_gaps)[1:].abs().max()) > 0.2
+    assert float((chances_after_gaps(made) - made.columns[0].gap_distribution)[1:].abs().max()) > 0.2
 
 
 def test_bits_are_per_character() -> None:
@@ -229,10 +229,10 @@ def test_a_checkpoint_of_another_masking(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_in_characters() -> None:
-    seen: list[Progress] = []
-    learn(epochs=1, on_progress=seen.append)
-    assert {progress.unit for progress in seen} == {"character"}
-    assert len(seen) == 24
+    reports: list[Progress] = []
+    learn(epochs=1, on_progress=reports.append)
+    assert {progress.unit for progress in reports} == {"character"}
+    assert len(reports) == 24
 
 
 class TestHowLong:

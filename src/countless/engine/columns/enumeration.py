@@ -16,7 +16,7 @@ MOST_COMBINATIONS = 1_000_000
 def exact(runtime: Runtime[State], box: Box) -> Answer:
     """The model's density of ``box``: the sum over all combinations of allowed symbols, with MASK elsewhere.
 
-    Every factor comes from a whole forward pass. Too many combinations are a :class:`QueryTooLargeError`.
+    Every factor comes from a whole forward pass. With too many combinations it raises :class:`QueryTooLargeError`.
     """
     codes = np.array([runtime.sizes])  # (1, positions), all MASK
     mass = np.ones(1)

@@ -1,11 +1,11 @@
 """The particle budget of a box: as many particles as bring its sampling error down to the target.
 
-A first walk with a few particles answers many boxes exactly, because nothing needed thinning. For the others it tells
-its own sampling error: thinning knows with which chance it kept each particle, and the walk sees how much hangs on
-those that it kept by luck. If that is too much, a fresh walk with more particles is the answer. Boxes that begin alike
-share their walk; where a box has hints, they guide it.
+A first walk with few particles answers many boxes exactly, because nothing needed thinning. For the others it estimates
+its own sampling error from the chance with which each particle survived and the mass of its children. If the error is
+too large, a second walk with more particles gives the answer. Boxes that start with the same steps share them, and a
+box with hints uses them.
 
-Everything follows from the seed, so the same box always gets the same answer.
+The random numbers depend on the seed alone, so the same box always gets the same answer.
 """
 
 from __future__ import annotations
@@ -26,49 +26,49 @@ from countless.engine.columns.runtime import Runtime
 from countless.engine.columns.thinning import THINNING_POWER
 from countless.region import Box
 
-LEAST, MOST = 64, 512  # particles; between them the number doubles
-TARGET = 0.2  # the relative standard error that sampling may add: less than a good model's own (docs/sampler.md)
+LEAST, MOST = 64, 512  # particles of a walk; the number is doubled from the one up to the other
+TARGET = 0.2  # relative standard error that sampling may add: less than that of a good model (docs/sampler.md)
 
 
 def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Answer]:
-    """The answer of every box, each with the particles it needs."""
+    """The answer of every box, with as many particles as each needs."""
     hinted = any(box.hints is not None for box in boxes)
     population = Population(runtime, boxes, seed, hinted)
     answers = population.walk(LEAST)
-    wanted: dict[int, list[int]] = {}
+    indices_by_budget: dict[int, list[int]] = {}
     for index, answer in enumerate(answers):
         budget = particles_for(answer.sampling_error or 0.0)
         if budget > LEAST:
-            wanted.setdefault(budget, []).append(index)
-    for budget, indices in wanted.items():
-        alone = len(indices) == len(boxes)
-        again = population if alone else Population(runtime, [boxes[index] for index in indices], seed, hinted)
-        for index, answer in zip(indices, again.walk(budget, stream=1), strict=True):
+            indices_by_budget.setdefault(budget, []).append(index)
+    for budget, indices in indices_by_budget.items():
+        is_whole_batch = len(indices) == len(boxes)
+        retry = population if is_whole_batch else Population(runtime, [boxes[index] for index in indices], seed, hinted)
+        for index, answer in zip(indices, retry.walk(budget, stream=1), strict=True):
             answers[index] = replace(answer, forward_rows=answers[index].forward_rows + answer.forward_rows)
     return answers
 
 
 @lru_cache(maxsize=64)
 def effort(budget: int | None, seed: int, count: int) -> Effort:
-    """That of :func:`fixed`, or of :func:`adaptive` if the ``budget`` is None, in a model of ``count`` positions."""
+    """The effort of :func:`fixed`, or of :func:`adaptive` if ``budget`` is None, for a model of ``count`` positions."""
     least, most = (LEAST, MOST) if budget is None else (budget, budget)
     return Effort(least, most, TARGET, offsets(seed, 0, count), offsets(seed, 1, count))
 
 
 class Population:
-    """Boxes to be walked by particles, in machine code if the model has it."""
+    """Boxes that particles walk, in compiled code if the model has it."""
 
     def __init__(self, runtime: Runtime[Any], boxes: Sequence[Box], seed: int, hinted: bool = False) -> None:
         self._runtime, self._boxes, self._seed, self._hinted = runtime, boxes, seed, hinted
         self._ready = None if runtime.kernel is None else runtime.kernel.plan(boxes, hinted)
 
     def walk(self, budget: int, stream: int = 0, power: float = THINNING_POWER) -> list[Answer]:
-        """The answer of every box with ``budget`` particles; each ``stream`` is independent of the others."""
+        """The answer of every box with ``budget`` particles. Each ``stream`` has its own random numbers."""
         check_cancelled()
-        numbers = offsets(self._seed, stream, len(self._runtime.sizes))
+        step_offsets = offsets(self._seed, stream, len(self._runtime.sizes))
         if self._ready is not None:
-            return self._ready.walk(budget, power, numbers)
-        return [particles(self._runtime, box, budget, numbers, power, self._hinted) for box in self._boxes]
+            return self._ready.walk(budget, power, step_offsets)
+        return [particles(self._runtime, box, budget, step_offsets, power, self._hinted) for box in self._boxes]
 
 
 def fixed(
@@ -80,19 +80,19 @@ def fixed(
     power: float = THINNING_POWER,
     hinted: bool = False,
 ) -> list[Answer]:
-    """The answer of every box with ``budget`` particles; if ``hinted``, those that have hints take them."""
+    """The answer of every box with ``budget`` particles. If ``hinted``, boxes that have hints use them."""
     hinted = hinted and any(box.hints is not None for box in boxes)
     return Population(runtime, boxes, seed, hinted).walk(budget, stream, power)
 
 
 @lru_cache(maxsize=64)
 def offsets(seed: int, stream: int, count: int) -> FloatArray:
-    """One random number for each step. Every box takes the same ones, so that near-equal questions move together."""
+    """One random number for each step. All boxes use the same, so that the errors of similar questions are alike."""
     return np.random.default_rng([seed, stream]).random(count)
 
 
 def particles_for(error: float) -> int:
-    """How many particles bring the first walk's relative ``error`` down to the target: a power of two.
+    """The number of particles, a power of two, that brings the first walk's relative ``error`` down to the target.
 
     >>> particles_for(0.0), particles_for(0.3), particles_for(math.inf)
     (64, 256, 512)

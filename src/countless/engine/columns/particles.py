@@ -24,13 +24,13 @@ def particles(
 ) -> Answer:
     """The density of ``box`` from at most about ``budget`` prefixes at a time.
 
-    Every prefix is expanded into all its allowed symbols. While they fit the budget nothing is lost and the answer
-    is exact under the model; past it they are thinned without bias. The last position is summed, never sampled.
-    ``offsets`` holds the one random number in [0, 1) that thinning at each step takes. If ``hinted``, the box's hints
-    tell which prefixes later filters favour.
+    Every prefix is expanded into all its allowed symbols. While the children fit the budget, nothing is lost and the
+    answer is exactly the model's. Above the budget they are thinned without bias. The last position is summed, never
+    sampled. ``offsets`` has one random number in [0, 1) for the thinning at each step. If ``hinted``, the box's hints
+    say which prefixes later filters favour.
 
-    The relative variance of the answer is the sum of what each thinning adds, judged by the step after it: a particle
-    that was kept with the chance ``pi`` adds ``1 - pi`` times the square of what its children add up to.
+    The relative variance of the answer is the sum of what each thinning adds, estimated at the step after it: a
+    particle that survived with the chance ``pi`` adds ``1 - pi`` times the squared sum of its children.
     """
     state = runtime.start()
     mass = chances = np.ones(1)
@@ -40,7 +40,7 @@ def particles(
     thinned = False
     most = 1
     forward_rows = 0
-    for place, (step, offset) in enumerate(zip(steps, offsets, strict=False)):
+    for step_index, (step, offset) in enumerate(zip(steps, offsets, strict=False)):
         size = runtime.sizes[step.position]
         forward_rows += len(mass)
         weights = states.weights(step, size)  # (K, size + 1)
@@ -55,19 +55,26 @@ def particles(
         if len(alive) == 0:
             mass = flat
             break
-        hint = hint_of(box, steps, place) if hinted and len(alive) > budget else None
-        chosen, mass = thin(flat[alive], budget, offset, power, None if hint is None else hint[alive % (size + 1)])
-        thinned |= len(chosen) < len(alive)
-        most = max(most, len(chosen))
-        chances = np.minimum(flat[alive[chosen]] / mass, 1.0)
-        parents, symbols = np.divmod(alive[chosen], size + 1)
+        hint = hint_of(box, steps, step_index) if hinted and len(alive) > budget else None
+        survivors, mass = thin(flat[alive], budget, offset, power, None if hint is None else hint[alive % (size + 1)])
+        thinned |= len(survivors) < len(alive)
+        most = max(most, len(survivors))
+        chances = np.minimum(flat[alive[survivors]] / mass, 1.0)
+        parents, symbols = np.divmod(alive[survivors], size + 1)
         state = runtime.advance(state, parents, step.position, symbols)
         states = states.advance(parents, step, symbols, size)
     error = math.sqrt(variance) if thinned else None
-    return Answer(float(mass.sum()), not thinned, most, tuple(s.position for s in steps), forward_rows, error)
+    return Answer(
+        float(mass.sum()),
+        not thinned,
+        most,
+        tuple(visited_step.position for visited_step in steps),
+        forward_rows,
+        error,
+    )
 
 
 def _relative_variance(sums: FloatArray, chances: FloatArray) -> float:
-    """What thinning added to the variance of the total of ``sums``, relative to its square."""
+    """The variance that thinning added to the total of ``sums``, relative to the square of the total."""
     total = float(sums.sum())
     return float((1.0 - chances) @ (sums / total) ** 2) if total > 0 else math.inf

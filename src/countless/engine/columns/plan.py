@@ -11,26 +11,26 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray
 from countless.region import FREE, Box, Transitions
 
-LEAST_HINT = 1e-9  # so that nothing which the model holds possible is left out for certain
+LEAST_HINT = 1e-9  # above 0, so that every symbol with a positive probability can survive
 
 
 @dataclass(frozen=True)
 class Step:
-    """A position to visit, and how the filter that asks for it reads it."""
+    """A position to visit, and the transitions of its filter's automaton there."""
 
     position: int
-    filter: int  # which of the box's filters
+    filter: int  # index into the box's filters
     transitions: Transitions
 
 
 def walk(box: Box, order: tuple[int, ...]) -> list[Step]:
-    """The steps of ``box`` by rank. Filters that ask nothing are skipped, as their columns are."""
+    """The steps of ``box`` by rank. A filter that allows everything (its start is FREE) has no steps."""
     ranks = ranks_of(order)
     steps = [
         Step(position, index, transitions)
-        for index, item in enumerate(box.filters)
-        if item.constraint.start != FREE
-        for position, transitions in zip(item.positions, item.constraint.transitions, strict=True)
+        for index, box_filter in enumerate(box.filters)
+        if box_filter.constraint.start != FREE
+        for position, transitions in zip(box_filter.positions, box_filter.constraint.transitions, strict=True)
     ]
     return sorted(steps, key=lambda step: ranks[step.position])
 
@@ -41,21 +41,23 @@ def ranks_of(order: tuple[int, ...]) -> dict[int, int]:
     return {position: rank for rank, position in enumerate(order)}
 
 
-def hint_of(box: Box, steps: Sequence[Step], place: int) -> FloatArray | None:
-    """For each symbol at the step at ``place``, MASK last, about how often the filters after it hold; None if unknown.
+def hint_of(box: Box, steps: Sequence[Step], step_index: int) -> FloatArray | None:
+    """For each symbol at a step, MASK last, a hint of how often the later filters hold; None if unknown.
 
-    Of a column of several positions only the leading one is told about: for a leading digit, all that it leads to.
+    For a column of several positions only the first position has hints: a leading digit has the best of its codes.
     """
-    step = steps[place]
-    item = box.filters[step.filter]
-    if box.hints is None or step.position != item.positions[0]:
+    step = steps[step_index]
+    box_filter = box.filters[step.filter]
+    if box.hints is None or step.position != box_filter.positions[0]:
         return None
-    later = list(dict.fromkeys(other.filter for other in steps[place + 1 :] if other.filter != step.filter))
-    return folded(box.hints.ahead(step.filter, later), step.transitions.weights.shape[1] - 1)
+    later_filters = list(
+        dict.fromkeys(later_step.filter for later_step in steps[step_index + 1 :] if later_step.filter != step.filter)
+    )
+    return folded(box.hints.ahead(step.filter, later_filters), step.transitions.weights.shape[1] - 1)
 
 
 def folded(ahead: FloatArray | None, symbols: int, least: float = LEAST_HINT) -> FloatArray | None:
-    """What is known of each code as a hint of each symbol, MASK last: the most that a code with this symbol has."""
+    """Hints of codes as hints of symbols, MASK last: each symbol has the largest hint of the codes that it leads."""
     if ahead is None:
         return None
     if len(ahead) != symbols:
@@ -68,16 +70,16 @@ def folded(ahead: FloatArray | None, symbols: int, least: float = LEAST_HINT) ->
 
 
 class States:
-    """Where each of ``K`` particles stands in each filter's automaton."""
+    """The state of each of ``K`` particles in each filter's automaton."""
 
     def __init__(self, box: Box, states: IntArray | None = None) -> None:
         self.box = box
         self.states = (
-            np.array([[item.constraint.start for item in box.filters]]) if states is None else states
+            np.array([[box_filter.constraint.start for box_filter in box.filters]]) if states is None else states
         )  # (K, filters)
 
     def weights(self, step: Step, size: int) -> FloatArray:
-        """Weights (K, size + 1) of the symbols at ``step``; the last is MASK, which only a free particle takes."""
+        """Weights (K, size + 1) of the symbols at ``step``. The last is MASK, read only in state FREE."""
         weights: FloatArray = step.transitions.weights[self.states[:, step.filter]]
         return weights
 

@@ -1,8 +1,8 @@
 """The ResMADE runtime in NumPy, evaluated incrementally.
 
-A hidden unit of degree ``d`` depends only on positions of rank at most ``d``. Units are sorted by degree, so once
-those positions are fixed its activation never changes, and what the next position needs is the next slice of
-units. Walking all positions of a query therefore costs one forward pass per particle, however many they are.
+A hidden unit of degree ``d`` depends only on positions of rank at most ``d``, so its activation is final once those
+positions are fixed. Units are sorted by degree, so each position needs only the next slice of units. A walk through
+all positions of a query therefore costs one forward pass per particle.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from countless.spec import ModelSpec
 class ResMadeState:
     """``K`` particles: the first layer's sums, and the activations of the units computed so far.
 
-    ``first`` (K, H) is complete for every position fixed so far, with MASK at all others. ``layers[l]`` (K, H) is
-    what layer ``l + 1`` reads; only the first ``done`` units of each are valid.
+    ``first`` (K, H) counts every position fixed so far, with MASK at all others. ``stream`` (K, H) is the residual
+    stream, and ``layers[l]`` (K, H) the input of layer ``l + 1``; only the first ``done`` units of each are valid.
     """
 
     first: Weights
@@ -51,12 +51,12 @@ class Matrices:
     out_biases: list[Weights]
 
     @classmethod
-    def of(cls, spec: ModelSpec, arrays: Mapping[str, NDArray[Any]], order: int) -> Matrices:
-        """The weights in ``arrays``, which may come from a damaged file."""
+    def of(cls, spec: ModelSpec, arrays: Mapping[str, NDArray[Any]], order_index: int) -> Matrices:
+        """The weights in ``arrays``, which are checked: the file may be damaged."""
         weights = _checked(spec, arrays)
         if len(spec.orders) > 1:
-            weights = _under_order(spec, weights, order)
-        positions, width = range(len(spec.sizes)), spec.embedding
+            weights = _under_order(spec, weights, order_index)
+        positions, embedding = range(len(spec.sizes)), spec.embedding
         starts = np.cumsum([0] + [size + 1 for size in spec.sizes])
         return cls(
             [weights["embedding"][starts[p] : starts[p + 1]] for p in positions],
@@ -68,31 +68,31 @@ class Matrices:
                 for block in range(spec.blocks)
                 for half in ("inner", "outer")
             ],
-            [weights["out.weight"][p * width : (p + 1) * width] for p in positions],
-            [weights["out.bias"][p * width : (p + 1) * width] for p in positions],
+            [weights["out.weight"][p * embedding : (p + 1) * embedding] for p in positions],
+            [weights["out.bias"][p * embedding : (p + 1) * embedding] for p in positions],
         )
 
     def folded(self, width: int) -> tuple[Weights, list[Weights]]:
-        """The first layer folded: its sums when all is MASK, and what each symbol adds beyond MASK, (size + 1, H)."""
-        tables = [own @ self.first[p * width : (p + 1) * width] for p, own in enumerate(self.embeddings)]
+        """The first layer as sums (H) when all positions are MASK, and what each symbol adds to them, (size + 1, H)."""
+        tables = [embedding @ self.first[p * width : (p + 1) * width] for p, embedding in enumerate(self.embeddings)]
         return sum((table[-1] for table in tables), self.first_bias), [table - table[-1] for table in tables]
 
 
 class ResMadeRuntime:
     """The :class:`~countless.engine.columns.runtime.Runtime` of a ResMADE's arrays, under one of its orders."""
 
-    def __init__(self, spec: ModelSpec, arrays: Mapping[str, NDArray[Any]], order: int = 0) -> None:
+    def __init__(self, spec: ModelSpec, arrays: Mapping[str, NDArray[Any]], order_index: int = 0) -> None:
         self.spec = spec
-        self._arrays, self._number, self._order = arrays, order, spec.orders[order]
-        self._ranks, self._cuts = spec.ranks(order), spec.cuts
-        self._held: Matrices | None = Matrices.of(spec, arrays, order)
-        first, steps = self._held.folded(spec.embedding)
-        self._padded = [padded_units(table) for table in steps]
-        self._steps = [table[:, : spec.hidden] for table in self._padded]
+        self._arrays, self._order_index, self._order = arrays, order_index, spec.orders[order_index]
+        self._ranks, self._cuts = spec.ranks(order_index), spec.cuts
+        self._decoded: Matrices | None = Matrices.of(spec, arrays, order_index)
+        first, deltas = self._decoded.folded(spec.embedding)
+        self._padded_deltas = [padded_units(table) for table in deltas]
+        self._deltas = [table[:, : spec.hidden] for table in self._padded_deltas]
         self._all_mask = self._evaluate_all_mask(first)
-        self._kernel = self._compiled_kernel(self._held)
+        self._kernel = self._compiled_kernel(self._decoded)
         if self._kernel is not None:
-            self._held = None  # the kernel has them in a layout of its own
+            self._decoded = None  # the kernel has a copy in its own layout
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -108,32 +108,33 @@ class ResMadeRuntime:
 
     @property
     def _matrices(self) -> Matrices:
-        """The weights as the NumPy walk reads them. Beside a kernel they are decoded when they are first needed."""
-        held = self._held
-        if held is None:
-            held = self._held = Matrices.of(self.spec, self._arrays, self._number)
-        return held
+        """The weights for NumPy. If there is a kernel, they are decoded on first use."""
+        matrices = self._decoded
+        if matrices is None:
+            matrices = self._decoded = Matrices.of(self.spec, self._arrays, self._order_index)
+        return matrices
 
     def conditional(self, codes: IntArray, position: int) -> Logits:
-        own = self._matrices
-        embedded = [own.embeddings[p][codes[:, p]] for p in range(len(self.sizes))]
-        h = np.concatenate(embedded, axis=1) @ own.first + own.first_bias  # (S, n*E) -> (S, H)
+        weights = self._matrices
+        embedded = [weights.embeddings[p][codes[:, p]] for p in range(len(self.sizes))]
+        h = np.concatenate(embedded, axis=1) @ weights.first + weights.first_bias  # (S, n*E) -> (S, H)
         for block in range(self.spec.blocks):
-            (inner, inner_bias), (outer, outer_bias) = own.hidden[2 * block], own.hidden[2 * block + 1]
+            (inner, inner_bias), (outer, outer_bias) = weights.hidden[2 * block], weights.hidden[2 * block + 1]
             inside = np.maximum(np.maximum(h, 0) @ inner.T + inner_bias, 0)
             h = h + inside @ outer.T + outer_bias
-        features = np.maximum(h, 0) @ own.outs[position].T + own.out_biases[position]  # (S, E)
-        logits: Logits = features @ own.embeddings[position][:-1].T + own.biases[position]
+        features = np.maximum(h, 0) @ weights.outs[position].T + weights.out_biases[position]  # (S, E)
+        logits: Logits = features @ weights.embeddings[position][:-1].T + weights.biases[position]
         return logits
 
     def start(self) -> ResMadeState:
         return self._all_mask
 
     def logits(self, state: ResMadeState, position: int) -> Logits:
-        cut, own = int(self._cuts[self._ranks[position]]), self._matrices
+        cut, weights = int(self._cuts[self._ranks[position]]), self._matrices
         self._extend(state, cut)
-        features = state.layers[-1][:, :cut] @ own.outs[position][:, :cut].T + own.out_biases[position]  # (K, E)
-        logits: Logits = features @ own.embeddings[position][:-1].T + own.biases[position]  # (K, size)
+        units = state.layers[-1][:, :cut]
+        features = units @ weights.outs[position][:, :cut].T + weights.out_biases[position]  # (K, E)
+        logits: Logits = features @ weights.embeddings[position][:-1].T + weights.biases[position]  # (K, size)
         return logits
 
     def advance(self, state: ResMadeState, parents: IntArray, position: int, symbols: IntArray) -> ResMadeState:
@@ -143,17 +144,17 @@ class ResMadeRuntime:
             gathered = np.empty((len(parents), self.spec.hidden), dtype=np.float32)
             gathered[:, :valid] = layer[parents, :valid]
             layers.append(gathered)
-        first = state.first[parents] + self._steps[position][symbols]
+        first = state.first[parents] + self._deltas[position][symbols]
         return ResMadeState(first, layers[0], layers[1:], valid)
 
     def follow(self, state: ResMadeState, position: int, symbols: IntArray) -> ResMadeState:
         valid = min(state.done, int(self._cuts[self._ranks[position]]))
-        state.first += self._steps[position][symbols]
+        state.first += self._deltas[position][symbols]
         state.done = valid
         return state
 
     def _extend(self, state: ResMadeState, cut: int) -> None:
-        """Compute units ``done`` to ``cut`` of every layer."""
+        """Compute the units from ``done`` to ``cut`` of every layer."""
         new = slice(state.done, cut)
         if state.done >= cut:
             return
@@ -167,20 +168,24 @@ class ResMadeRuntime:
             state.layers[index + 1][:, new] = np.maximum(out, 0)
         state.done = cut
 
-    def _compiled_kernel(self, own: Matrices) -> Kernel | None:
+    def _compiled_kernel(self, weights: Matrices) -> Kernel | None:
         module = compiled()
         if module is None:
             return None
         cuts = self._cuts[self._ranks]
         positions = [
             PositionArrays(
-                self._padded[p], own.outs[p][:, : cuts[p]], own.out_biases[p], own.embeddings[p][:-1], own.biases[p]
+                self._padded_deltas[p],
+                weights.outs[p][:, : cuts[p]],
+                weights.out_biases[p],
+                weights.embeddings[p][:-1],
+                weights.biases[p],
             )
             for p in range(len(self.sizes))
         ]
-        start = self._all_mask
-        units = np.concatenate(start.layers)  # (layers + 1, H)
-        return Kernel(module, self.order, start.first[0], units, own.hidden, positions)
+        all_mask = self._all_mask
+        units = np.concatenate(all_mask.layers)  # (layers + 1, H)
+        return Kernel(module, self.order, all_mask.first[0], units, weights.hidden, positions)
 
     def _evaluate_all_mask(self, first: Weights) -> ResMadeState:
         """The one particle every query starts from, with all its units computed once."""
@@ -211,9 +216,9 @@ def _checked(spec: ModelSpec, arrays: Mapping[str, NDArray[Any]]) -> dict[str, W
     return checked(arrays, shapes)
 
 
-def _under_order(spec: ModelSpec, weights: dict[str, Weights], order: int) -> dict[str, Weights]:
-    """The weights of a model of several orders as those of a model of one: its masks and its signals put in."""
-    degrees, ranks = spec.degrees, spec.ranks(order)
+def _under_order(spec: ModelSpec, weights: dict[str, Weights], order_index: int) -> dict[str, Weights]:
+    """The weights of a model of several orders, with the masks and signals of one order multiplied in."""
+    degrees, ranks = spec.degrees, spec.ranks(order_index)
     features = np.repeat(ranks, spec.embedding)  # (n*E,)
     first_seen = degrees[:, None] >= ranks[None, :]  # (H, n)
     out_seen = np.arange(len(ranks) - 1)[None, :] < features[:, None]  # (n*E, n - 1)

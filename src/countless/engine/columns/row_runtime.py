@@ -1,4 +1,4 @@
-"""The simplest runtime: it stores whole rows of symbols and runs a full forward pass for every request."""
+"""The simplest runtime: it stores whole rows of symbols and runs a full forward pass each time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from countless.engine.columns.runtime import Logits
 
 
 class RowsRuntime(ABC):
-    """The :class:`~countless.engine.columns.runtime.Runtime` of a model of which only :meth:`conditional` is written.
+    """A :class:`~countless.engine.columns.runtime.Runtime` for a model that implements only :meth:`conditional`.
 
-    It keeps nothing of what is computed, so it is slow; but it is right, and enough to try a new kind of model.
+    It caches no activations, so it is slow; but it is correct, and enough to try a new kind of model.
     """
 
     def __init__(self, sizes: tuple[int, ...], order: tuple[int, ...]) -> None:
@@ -31,15 +31,15 @@ class RowsRuntime(ABC):
 
     @property
     def kernel(self) -> None:
-        """There is no machine code of it."""
+        """None: there is no compiled walk."""
         return
 
     @abstractmethod
     def conditional(self, codes: IntArray, position: int) -> Logits:
-        """Logits (S, size) of ``position`` for rows of symbols (S, positions), of which it may read those before it."""
+        """Logits (S, size) of ``position`` for rows of symbols (S, positions). Only earlier positions count."""
 
     def start(self) -> IntArray:
-        """One row of nothing but MASK."""
+        """A single row in which every position is MASK."""
         return np.array([self._sizes])
 
     def logits(self, state: IntArray, position: int) -> Logits:

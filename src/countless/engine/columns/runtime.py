@@ -1,4 +1,4 @@
-"""The runtime protocol: what a sampling method may ask of a model."""
+"""The runtime protocol: the methods of a model that sampling methods call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ State = TypeVar("State")
 
 
 class ReadyBoxes(Protocol):
-    """Boxes that are ready to be walked, by one model."""
+    """Boxes that are prepared for walks by one model."""
 
     def walk(self, budget: int, power: float, offsets: FloatArray) -> list[Answer]:
         """What :func:`countless.engine.columns.particles.particles` answers for each box."""
@@ -28,15 +28,15 @@ class CompiledWalk(Protocol):
     """The particle walk of one model in machine code."""
 
     def plan(self, boxes: Sequence[Box], hinted: bool = False) -> ReadyBoxes:
-        """The boxes made ready; if ``hinted``, with their hints."""
+        """The boxes, prepared for walks; if ``hinted``, with their hints."""
         ...
 
     def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[PartDensity]]:
-        """The answer of filters that the compiled module has crossed and, if that is below ``rare`` rows, its parts."""
+        """The answer of filters with pair counts. Below ``rare`` rows it comes with the densities of its parts."""
         ...
 
-    def trace(self, asked: Trace, budget: int, offsets: FloatArray) -> Traced:
-        """What :func:`countless.engine.columns.trace.trace` finds."""
+    def trace(self, request: Trace, budget: int, offsets: FloatArray) -> Traced:
+        """The rows that :func:`countless.engine.columns.trace.trace` returns."""
         ...
 
 
@@ -45,7 +45,7 @@ class Runtime(Protocol[State]):
 
     Symbol ``sizes[p]`` *is* the MASK token of position ``p``. Two ways to evaluate, which must agree:
     :meth:`conditional` is the plain forward pass and the definition; :meth:`start`, :meth:`logits` and
-    :meth:`advance` walk the positions in the model's order and re-use what earlier positions have computed.
+    :meth:`advance` walk the positions in the model's order and reuse the activations of earlier positions.
     """
 
     @property
@@ -60,7 +60,7 @@ class Runtime(Protocol[State]):
 
     @property
     def kernel(self) -> CompiledWalk | None:
-        """The particle walk of this very model in machine code, if there is one."""
+        """The compiled particle walk of this model, if there is one."""
         ...
 
     def conditional(self, codes: IntArray, position: int) -> Logits:
@@ -68,7 +68,7 @@ class Runtime(Protocol[State]):
         ...
 
     def start(self) -> State:
-        """One particle in which every position is MASK."""
+        """A single particle in which every position is MASK."""
         ...
 
     def logits(self, state: State, position: int) -> Logits:
@@ -78,12 +78,12 @@ class Runtime(Protocol[State]):
     def advance(self, state: State, parents: IntArray, position: int, symbols: IntArray) -> State:
         """New particles: particle ``i`` is particle ``parents[i]`` with ``symbols[i]`` at ``position``.
 
-        Positions that are jumped over stay MASK.
+        Skipped positions stay MASK.
         """
         ...
 
     def follow(self, state: State, position: int, symbols: IntArray) -> State:
-        """The same particles, each with its symbol at ``position``. The old state is used up: it may be changed."""
+        """The same particles, each with its symbol at ``position``. The old state must not be used again."""
         ...
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 
-THINNING_POWER = 0.75  # of the masses of particles, unless one is given
+THINNING_POWER = 0.75  # the default exponent of the masses
 
 
 def thin(
@@ -15,15 +15,15 @@ def thin(
     """Choose about ``keep`` of the positive ``masses`` and weights for them, so that every sum keeps its mean.
 
     Mass ``m`` is included with probability ``pi = min(1, m**power / c)``, where ``c`` makes the probabilities add up
-    to ``keep``, and gets the weight ``m / pi``; so heavy masses stay as they are. ``power=1`` is Fearnhead and
-    Clifford's rule, which has the least variance for the sum so far; a smaller power keeps more of the light masses,
-    which later evidence may favour. ``hints``, one for each mass, say how much it will: then ``m**power * hint`` takes
-    the place of ``m**power``.
+    to ``keep``, and gets the weight ``m / pi``; so heavy masses do not change. ``power=1`` is Fearnhead and Clifford's
+    rule, which has the least variance for the sum so far. A smaller power keeps more of the light masses, which later
+    filters may favour. ``hints``, one for each mass, estimate how much they do: ``m**power * hint`` then replaces
+    ``m**power``.
 
     The choice is systematic over the whole list as one population, from one random ``offset`` in [0, 1).
 
-    >>> chosen, weights = thin(np.array([8.0, 1.0, 1.0]), 2, 0.3)
-    >>> chosen[0], weights.tolist()
+    >>> survivors, weights = thin(np.array([8.0, 1.0, 1.0]), 2, 0.3)
+    >>> survivors[0], weights.tolist()
     (np.int64(0), [8.0, 2.0])
     """
     if len(masses) <= keep:
@@ -31,30 +31,30 @@ def thin(
     sizes = masses if power == 1.0 else masses**power
     inclusion = inclusion_probabilities(sizes if hints is None else sizes * hints, keep)
     edges = np.cumsum(inclusion)
-    # A point falls into an item when it lies in [edge before, edge); one shared offset, points one apart.
+    # Points are 1 apart, from one shared offset. A mass survives if a point lies in [previous edge, edge).
     points = np.floor(edges - offset).astype(np.int64)
-    chosen = np.flatnonzero(np.concatenate([points[:1] >= 0, points[1:] > points[:-1]]))
-    return chosen, masses[chosen] / inclusion[chosen]
+    survivors = np.flatnonzero(np.concatenate([points[:1] >= 0, points[1:] > points[:-1]]))
+    return survivors, masses[survivors] / inclusion[survivors]
 
 
 def thin_scattered(
     masses: FloatArray, keep: int, offset: float, power: float = 1.0, hints: FloatArray | None = None
 ) -> tuple[IntArray, FloatArray]:
-    """As :func:`thin`, but over the masses in a scattered order; the chosen come in the given one.
+    """Like :func:`thin`, but over the masses in a scattered order. The survivors are returned in ascending order.
 
-    Children of parents of equal mass, one after the other, each fill the space between two points: from one offset all
-    parents would take the same quantile, and the particles would be far from independent of each other.
+    Parents of equal mass have children that fill equal intervals of the systematic choice. With one shared offset every
+    parent would keep the child at the same quantile, and the particles would be far from independent.
     """
     if len(masses) <= keep:
         return np.arange(len(masses)), masses
     order = scattered(len(masses), offset)
-    found, weights = thin(masses[order], keep, offset, power, None if hints is None else hints[order])
-    back = np.argsort(order[found])
-    return order[found][back], weights[back]
+    survivors, weights = thin(masses[order], keep, offset, power, None if hints is None else hints[order])
+    ascending = np.argsort(order[survivors])
+    return order[survivors][ascending], weights[ascending]
 
 
 def scattered(count: int, offset: float) -> IntArray:
-    """The numbers below ``count`` in an order in which neighbours are far apart, another for each ``offset``.
+    """The numbers below ``count`` in an order in which neighbours are far apart. Each ``offset`` has its own order.
 
     >>> scattered(8, 0.3).tolist()
     [6, 5, 4, 2, 0, 3, 7, 1]
@@ -70,7 +70,7 @@ def scattered(count: int, offset: float) -> IntArray:
 
 
 def even_hints(masses: FloatArray, labels: IntArray, power: float, hints: FloatArray) -> FloatArray:
-    """Hints that give every label a share of the particles, as large as the root of its share of the sizes.
+    """Hints that give each label a number of particles in proportion to the square root of its mass.
 
     >>> even_hints(np.array([8.0, 8.0, 1.0]), np.array([0, 0, 1]), 1.0, np.ones(3)).tolist()
     [0.25, 0.25, 1.0]
@@ -90,7 +90,7 @@ def inclusion_probabilities(sizes: FloatArray, keep: int) -> FloatArray:
     descending = np.sort(sizes)[::-1]
     rest = np.cumsum(descending[::-1])[::-1]  # rest[k]: sum without the k largest
     certain = np.arange(keep)
-    # With k certain items, c = rest[k] / (keep - k); the first k at which the next item is below c is the answer.
+    # With k masses kept for certain, c = rest[k] / (keep - k). The first k whose next mass is below c is right.
     thresholds = rest[:keep] / (keep - certain)
     fits = np.flatnonzero(descending[:keep] < thresholds)
     threshold = thresholds[fits[0]] if len(fits) else descending[keep - 1]

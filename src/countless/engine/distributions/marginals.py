@@ -1,7 +1,7 @@
-"""Marginal distributions of several columns in a region; columns after all filters share one walk.
+"""Marginal distributions of several columns in a region. Columns after all filters in the order share one walk.
 
-A column after every filter in the order has its conditional in reach of the walk's last particles. These are the same
-whichever column is asked for, so one walk and one pass over its particles answer for all such columns together.
+The conditional of such a column can be computed from the last particles of the walk, which are the same for every
+column. So one walk and one pass over its particles give the marginals of all these columns.
 """
 
 from __future__ import annotations
@@ -19,58 +19,69 @@ from countless.cancellation import propagate
 from countless.engine.answer import Trace, Traced
 from countless.engine.columns.runtime import Runtime, softmax
 from countless.engine.columns.trace import traced
-from countless.engine.distributions.joint import LEAST, Axis, JointDistribution, Part, counted, part, summed, with_axes
+from countless.engine.distributions.joint import (
+    LEAST,
+    Axis,
+    BoxMasses,
+    JointDistribution,
+    counted,
+    masses_of_box,
+    summed,
+    with_axes,
+)
 from countless.engine.distributions.row_reader import RowReader, present
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Region
 
 
 def marginal_masses(runtimes: Runtimes, region: Region, axes: Sequence[Axis], seed: int) -> list[JointDistribution]:
-    """What :func:`.joint_masses` finds for each of the axes alone. All cores take part."""
-    shared: list[dict[int, Part]] = []
+    """The result of :func:`.joint_masses` for each axis alone. Axes are computed in parallel."""
+    shared: list[dict[int, BoxMasses]] = []  # for each box, the masses by column
     for box in region.boxes:
-        together = _together(runtimes, box, axes)
-        shared.append(_shared(runtimes, box, together, seed) if len(together) > 1 else {})
+        last_axes = _axes_after_filters(runtimes, box, axes)
+        shared.append(_masses_of_one_walk(runtimes, box, last_axes, seed) if len(last_axes) > 1 else {})
 
-    def one(axis: Axis) -> JointDistribution:
-        parts = [
-            known[axis.column] if axis.column in known else part(runtimes, box, [axis], 1, seed)
-            for box, known in zip(region.boxes, shared, strict=True)
+    def marginal_of(axis: Axis) -> JointDistribution:
+        masses = [
+            by_column[axis.column] if axis.column in by_column else masses_of_box(runtimes, box, [axis], 1, seed)
+            for box, by_column in zip(region.boxes, shared, strict=True)
         ]
-        return summed(parts, [axis])
+        return summed(masses, [axis])
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(propagate(one), axes))
+        return list(pool.map(propagate(marginal_of), axes))
 
 
-def _together(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> list[Axis]:
-    """The axes that one walk answers for: of one position, after all filters in every order, and not counted."""
+def _axes_after_filters(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> list[Axis]:
+    """The axes that can share a walk: of one position, after all filters in every order, and without exact counts."""
     if box.texts or not box.filters:
         return []
-    filtered = {position for item in box.filters for position in item.positions}
-    last = [max(runtime.order.index(position) for position in filtered) for runtime in runtimes.columns]
+    filtered = {position for box_filter in box.filters for position in box_filter.positions}
+    last_ranks = [max(runtime.order.index(position) for position in filtered) for runtime in runtimes.columns]
     return [
         axis
         for axis in axes
         if len(axis.positions) == 1
         and all(
-            runtime.order.index(axis.positions[0]) > rank for runtime, rank in zip(runtimes.columns, last, strict=True)
+            runtime.order.index(axis.positions[0]) > last_rank
+            for runtime, last_rank in zip(runtimes.columns, last_ranks, strict=True)
         )
         and counted(runtimes, box, [axis]) is None
     ]
 
 
-def _shared(runtimes: Runtimes, box: Box, axes: Sequence[Axis], seed: int) -> dict[int, Part]:
-    """The parts of ``box`` by column.
+def _masses_of_one_walk(runtimes: Runtimes, box: Box, axes: Sequence[Axis], seed: int) -> dict[int, BoxMasses]:
+    """The masses in ``box`` by column, from one walk.
 
-    The walk goes one position beyond the filters, where all is summed: the particles before it have been thinned.
+    The walk goes one position beyond the filters and sums that position, so that the particles before it are thinned.
     """
     extended = runtimes.hinted(with_axes(box, axes[:1]))
     masses = {axis.column: np.zeros(axis.size) for axis in axes}
     exact = True
-    for number, runtime in enumerate(runtimes.columns):
+    for order_index, runtime in enumerate(runtimes.columns):
         rows = runtimes.once(
-            ("shared", box, axes[0].column, seed, number), partial(_last_particles, runtimes, extended, seed, number)
+            ("shared", box, axes[0].column, seed, order_index),
+            partial(_last_particles, runtimes, extended, seed, order_index),
         )
         exact &= rows.exact
         for column, marginal in _conditionals(runtime, rows.symbols, rows.masses, axes):
@@ -78,21 +89,21 @@ def _shared(runtimes: Runtimes, box: Box, axes: Sequence[Axis], seed: int) -> di
     return {column: (np.arange(len(mass)), mass, exact, False) for column, mass in masses.items()}
 
 
-def _last_particles(runtimes: Runtimes, box: Box, seed: int, number: int) -> Traced:
-    """The rows of ``box`` under the order at ``place``."""
+def _last_particles(runtimes: Runtimes, box: Box, seed: int, order_index: int) -> Traced:
+    """The weighted rows of ``box`` under one of the orders."""
     budget = max(1, LEAST // len(runtimes.columns))
-    return traced([runtimes.columns[number]], Trace(box, expand=False), budget, seed + number)
+    return traced([runtimes.columns[order_index]], Trace(box, expand=False), budget, seed + order_index)
 
 
 def _conditionals(
     runtime: Runtime[Any], symbols: IntArray, masses: FloatArray, axes: Sequence[Axis]
 ) -> list[tuple[int, FloatArray]]:
-    """For each axis its column, and the mass of each of its symbols among rows that have read what they will."""
-    reading = RowReader.of(runtime, len(symbols))
+    """For each axis its column and the mass of each of its symbols, given weighted rows."""
+    reader = RowReader.of(runtime, len(symbols))
     for position in present(runtime, symbols):
-        reading.read(position, symbols[:, position])
+        reader.read(position, symbols[:, position])
     marginals = []
     for axis in sorted(axes, key=lambda axis: runtime.order.index(axis.positions[0])):
-        shares = softmax(runtime.logits(reading.state, axis.positions[0]))
+        shares = softmax(runtime.logits(reader.state, axis.positions[0]))
         marginals.append((axis.column, masses @ shares))
     return marginals

@@ -1,4 +1,4 @@
-"""A row reader: a model reads many rows, each with its own symbols, position by position."""
+"""Reads many rows with a model, each row with its own symbols, position by position."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from countless.engine.columns.runtime import Logits, Runtime
 
 
 class RowReader:
-    """Rows as far as they were read. ``owners`` has the particle of each: rows that begin alike may share one."""
+    """Rows that a model reads. ``owners`` has the particle of each row: rows with an equal beginning may share one."""
 
     def __init__(self, runtime: Runtime[Any], owners: IntArray, state: Any) -> None:
         self.runtime, self.owners, self.state = runtime, owners, state
-        self._alone = False  # whether each row has a particle to itself, in order, that nobody else reads
+        self._is_exclusive = False  # whether row i has particle i, and no other reader uses the particles
 
     @classmethod
     def of(cls, runtime: Runtime[Any], rows: int) -> RowReader:
-        """So many rows of which nothing has been read."""
+        """A reader of ``rows`` rows, at their beginning."""
         return cls(runtime, np.zeros(rows, dtype=np.int64), runtime.start())
 
     def log_distribution(self, position: int) -> Logits:
@@ -31,22 +31,22 @@ class RowReader:
     def log_probabilities(self, position: int, symbols: IntArray) -> FloatArray:
         """The log-probability of each row's symbol at ``position``; 0 where that is MASK."""
         logits = self.runtime.logits(self.state, position)
-        present = np.flatnonzero(symbols < logits.shape[1])
-        owners = self.owners[present]
+        read_rows = np.flatnonzero(symbols < logits.shape[1])
+        owners = self.owners[read_rows]
         logs = np.zeros(len(symbols))
-        logs[present] = logits[owners, symbols[present]] - log_sums(logits)[owners]
+        logs[read_rows] = logits[owners, symbols[read_rows]] - log_sums(logits)[owners]
         return logs
 
     def read(self, position: int, symbols: IntArray) -> None:
-        """Go on with each row's symbol."""
-        if self._alone:
+        """Read each row's symbol at ``position``."""
+        if self._is_exclusive:
             self.state = self.runtime.follow(self.state, position, symbols)
         else:
             self.state = self.runtime.advance(self.state, self.owners, position, symbols)
-            self.owners, self._alone = np.arange(len(symbols)), True
+            self.owners, self._is_exclusive = np.arange(len(symbols)), True
 
     def branched(self, parents: IntArray) -> RowReader:
-        """Rows that go on from where the rows ``parents`` are. These must not read on."""
+        """A reader whose row ``i`` continues row ``parents[i]``. This reader must not read on after that."""
         return RowReader(self.runtime, self.owners[parents], self.state)
 
 
@@ -54,16 +54,16 @@ def log_sums(logits: Logits) -> FloatArray:
     """The logarithm of the sum of exponentials in each row."""
     most = logits.max(axis=1)
     sums = np.exp(logits - most[:, None]).sum(axis=1, dtype=np.float64)
-    sums_of_logs: FloatArray = most + np.log(sums)
-    return sums_of_logs
+    log_totals: FloatArray = most + np.log(sums)
+    return log_totals
 
 
 def present(runtime: Runtime[Any], symbols: IntArray) -> list[int]:
     """The positions at which any row (N, positions) has a symbol that is not MASK, in the model's order."""
-    known: BoolArray = np.any(symbols < np.array(runtime.sizes), axis=0)
-    return [position for position in runtime.order if known[position]]
+    is_present: BoolArray = np.any(symbols < np.array(runtime.sizes), axis=0)
+    return [position for position in runtime.order if is_present[position]]
 
 
-def pieces(count: int, size: int) -> list[slice]:
-    """``count`` things, ``size`` at a time."""
+def slices(count: int, size: int) -> list[slice]:
+    """Slices of at most ``size`` that cover ``count`` items."""
     return [slice(first, min(first + size, count)) for first in range(0, count, size)]

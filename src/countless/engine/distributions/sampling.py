@@ -1,7 +1,7 @@
-"""Samples of rows from the model of the columns, restricted to a box.
+"""Samples of rows from the column model, restricted to a box.
 
-A walk reads every column, those that the box asks about as it asks, and its particles at the end are rows with weights:
-without a condition nearly equal ones. Rows are drawn from these by weight.
+A walk reads every column, filtered columns under their filters. Its last particles are weighted rows; without filters
+the weights are nearly equal. Rows are drawn from them by weight.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from countless.engine.text.methods import PARTICLES
 from countless.errors import NoRowsError
 from countless.region import Box
 
-AT_ONCE = 512  # rows that are drawn from one walk
-AT_ONCE_WITH_TEXT = 128  # if the box asks about text
-PER_ROW, PER_RARE_ROW = 4, 8  # particles for each row; if there is a condition, the latter
+BATCH_ROWS = 512  # rows that are drawn from one walk
+BATCH_ROWS_WITH_TEXT = 128  # the same if the box has a text filter
+PER_ROW, PER_FILTERED_ROW = 4, 8  # particles for each row, without filters and with filters
 LEAST = 512  # particles, at least
 CONTEXTS = 32  # rows of a walk in which text is read
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
-    """Rows of symbols (rows, positions), how many independent ones they are worth, and whether nothing was thinned."""
+    """Rows of symbols (rows, positions), their effective sample size, and whether no particle was thinned out."""
 
     symbols: IntArray
     effective: float
     exact: bool
 
 
-def draw_rows(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng: np.random.Generator) -> DrawnRows:
-    """``count`` rows of ``box``; ``every`` has all columns of the model."""
-    at_once = AT_ONCE_WITH_TEXT if box.texts else AT_ONCE
-    sizes = [min(at_once, count - first) for first in range(0, count, at_once)]
-    parts = [_drawn(runtimes, box, every, size, rng) for size in sizes]
+def draw_rows(runtimes: Runtimes, box: Box, axes: Sequence[Axis], count: int, rng: np.random.Generator) -> DrawnRows:
+    """``count`` rows of ``box``; ``axes`` has all columns of the model."""
+    batch = BATCH_ROWS_WITH_TEXT if box.texts else BATCH_ROWS
+    sizes = [min(batch, count - start) for start in range(0, count, batch)]
+    batches = [_drawn(runtimes, box, axes, size, rng) for size in sizes]
     return DrawnRows(
-        np.concatenate([part.symbols for part in parts]),
-        sum(part.effective for part in parts),
-        all(part.exact for part in parts),
+        np.concatenate([drawn.symbols for drawn in batches]),
+        sum(drawn.effective for drawn in batches),
+        all(drawn.exact for drawn in batches),
     )
 
 
-def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng: np.random.Generator) -> DrawnRows:
+def _drawn(runtimes: Runtimes, box: Box, axes: Sequence[Axis], count: int, rng: np.random.Generator) -> DrawnRows:
     seed = int(rng.integers(2**31))
-    listed = with_axes(Box(box.filters), every)
-    trace = Trace(runtimes.hinted(listed), scattered=True)
+    all_read = with_axes(Box(box.filters), axes)
+    trace = Trace(runtimes.hinted(all_read), scattered=True)
     if not box.filters:
-        trace = Trace(listed, power=1.0, scattered=True)
-    particles = max(LEAST, (PER_RARE_ROW if box.filters else PER_ROW) * count)
+        trace = Trace(all_read, power=1.0, scattered=True)
+    particles = max(LEAST, (PER_FILTERED_ROW if box.filters else PER_ROW) * count)
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts and rows.masses.sum() > 0:
         rows = handful(rows, CONTEXTS, seed)
@@ -65,15 +65,15 @@ def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng:
     if not total > 0:
         raise NoRowsError("no row that matches was found: the model assigns the condition zero probability")
     shares = rows.masses / total
-    chosen = systematic(shares, count, rng)
+    indices = systematic(shares, count, rng)
     effective = min(float(count), float(1.0 / (shares**2).sum()))
-    return DrawnRows(rows.symbols[chosen], effective, rows.exact)
+    return DrawnRows(rows.symbols[indices], effective, rows.exact)
 
 
 def systematic(shares: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """``count`` places, each about as often as its share says, in any order.
+    """``count`` indices into ``shares``, each about as often as its share, in random order.
 
-    They are shuffled first: children of parents of equal mass would all be drawn at the same quantile.
+    The shares are shuffled first. Otherwise all parents of equal mass would get the child at the same quantile.
     """
     order = rng.permutation(len(shares))
     points = (np.arange(count) + rng.random()) / count * shares.sum()

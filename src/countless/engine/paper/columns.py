@@ -1,8 +1,8 @@
 """The paper's samplers: progressive sampling over independent paths, each a product of in-range probabilities.
 
-A *plain* one is as the paper has it, a whole forward pass for each position, and the definition. The others walk: they
-re-use what earlier positions, and other paths with the same symbols, have computed, and come to the same answers but
-for rounding, much sooner.
+A *plain* sampler makes a whole forward pass for each position, as in the paper; it is the definition. The others walk:
+they reuse the activations of earlier positions and of other paths with the same symbols. Their answers are the same but
+for rounding, and much faster.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from countless.engine.columns.plan import States, Step, walk
 from countless.engine.columns.runtime import Logits, Runtime, State
 from countless.region import FREE, Box
 
-TOGETHER = 1000  # different paths that are walked at a time: more do not fit the caches
+GROUP_PATHS = 1000  # different paths that are walked together: more do not fit the caches
 
-Path = Sequence[tuple[int, Step | None]]  # positions to draw, each with what a filter asks of it
+Path = Sequence[tuple[int, Step | None]]  # positions to draw, each with the step of its filter, if any
 
 
 def progressive(
@@ -50,7 +50,7 @@ def _sample(
     skips: bool,
 ) -> Answer:
     """The mean over ``samples`` paths of the product of in-range probabilities along the path."""
-    sizes = [min(TOGETHER, samples - done) for done in range(0, samples, TOGETHER)]
+    sizes = [min(GROUP_PATHS, samples - start) for start in range(0, samples, GROUP_PATHS)]
     if plain:
         density = sum(float(_products(runtime, box, path, size, rng, skips).sum()) for size in sizes)
     else:
@@ -82,21 +82,21 @@ def _products(
 
 @dataclass(frozen=True)
 class _Prefixes(Generic[State]):
-    """Different beginnings of paths, up to a place: the model's state, their products, and whose they are."""
+    """Distinct prefixes of paths, up to an index in the path, and the samples that have each prefix."""
 
-    place: int
+    path_index: int
     state: State
-    density: FloatArray  # (K,)
+    density: FloatArray  # (K,), the products of in-range probabilities
     states: States  # (K, filters)
-    samples: IntArray  # (S,), the numbers of the samples that begin like this
-    rows: IntArray  # (S,), with which prefix
+    samples: IntArray  # (S,), the numbers of the samples
+    rows: IntArray  # (S,), the prefix of each sample
 
 
 def _walked(runtime: Runtime[State], box: Box, path: Path, points: FloatArray, skips: bool) -> float:
     """The sum of the products of the paths whose random numbers are ``points`` (positions, S).
 
-    What paths compute alike is computed once, as long as they have drawn the same symbols. Where they part, they go on
-    in groups that fit the caches.
+    Paths that have drawn the same symbols share their computation. Where they differ, they go on in groups that fit the
+    caches.
     """
     samples = points.shape[1]
     if not path:
@@ -104,35 +104,40 @@ def _walked(runtime: Runtime[State], box: Box, path: Path, points: FloatArray, s
     total = 0.0
     first = runtime.order[0]
     state = runtime.advance(runtime.start(), np.zeros(1, dtype=np.int64), first, np.array([runtime.sizes[first]]))
-    waiting = [_Prefixes(0, state, np.ones(1), States(box), np.arange(samples), np.zeros(samples, dtype=np.int64))]
-    while waiting:
-        now = waiting.pop()
-        position, step = path[now.place]
+    todo = [_Prefixes(0, state, np.ones(1), States(box), np.arange(samples), np.zeros(samples, dtype=np.int64))]
+    while todo:
+        prefixes = todo.pop()
+        position, step = path[prefixes.path_index]
+        next_index = prefixes.path_index + 1
         size = runtime.sizes[position]
-        masses, totals, in_range = _in_range(runtime.logits(now.state, position), now.states, step, size, skips)
-        density = now.density * (in_range / totals)
-        if now.place + 1 == len(path):
-            total += float(density[now.rows].sum())
+        masses, totals, in_range = _in_range(
+            runtime.logits(prefixes.state, position), prefixes.states, step, size, skips
+        )
+        density = prefixes.density * (in_range / totals)
+        if next_index == len(path):
+            total += float(density[prefixes.rows].sum())
             continue
-        symbols = choose(masses, in_range, points[now.place, now.samples], now.rows)
-        if len(now.samples) == len(density):  # all have parted: nothing is left to share
-            order = np.argsort(now.rows)
-            own, symbols = now.samples[order], symbols[order]
-            state = runtime.follow(now.state, position, symbols)
-            states = now.states if step is None else now.states.advance(np.arange(len(own)), step, symbols, size)
-            waiting.append(_Prefixes(now.place + 1, state, density, states, own, np.arange(len(own))))
-            continue
-        different, rows = np.unique(now.rows * (size + 1) + symbols, return_inverse=True)
-        order = np.argsort(rows, kind="stable")
-        for begin in range(0, len(different), TOGETHER):
-            parents, taken = np.divmod(different[begin : begin + TOGETHER], size + 1)
-            mine = order[slice(*np.searchsorted(rows[order], (begin, begin + TOGETHER)))]
-            states = States(box, now.states.states[parents])
+        symbols = choose(masses, in_range, points[prefixes.path_index, prefixes.samples], prefixes.rows)
+        if len(prefixes.samples) == len(density):  # all paths differ: nothing is left to share
+            order = np.argsort(prefixes.rows)
+            in_order, symbols = prefixes.samples[order], symbols[order]
+            rows = np.arange(len(in_order))
+            state, states = runtime.follow(prefixes.state, position, symbols), prefixes.states
             if step is not None:
-                states = now.states.advance(parents, step, taken, size)
-            state = runtime.advance(now.state, parents, position, taken)
-            waiting.append(
-                _Prefixes(now.place + 1, state, density[parents], states, now.samples[mine], rows[mine] - begin)
+                states = states.advance(rows, step, symbols, size)
+            todo.append(_Prefixes(next_index, state, density, states, in_order, rows))
+            continue
+        distinct, rows = np.unique(prefixes.rows * (size + 1) + symbols, return_inverse=True)
+        order = np.argsort(rows, kind="stable")
+        for start in range(0, len(distinct), GROUP_PATHS):
+            parents, drawn = np.divmod(distinct[start : start + GROUP_PATHS], size + 1)
+            group = order[slice(*np.searchsorted(rows[order], (start, start + GROUP_PATHS)))]
+            states = States(box, prefixes.states.states[parents])
+            if step is not None:
+                states = prefixes.states.advance(parents, step, drawn, size)
+            state = runtime.advance(prefixes.state, parents, position, drawn)
+            todo.append(
+                _Prefixes(next_index, state, density[parents], states, prefixes.samples[group], rows[group] - start)
             )
     return total
 
@@ -140,9 +145,9 @@ def _walked(runtime: Runtime[State], box: Box, path: Path, points: FloatArray, s
 def _in_range(
     logits: Logits, states: States, step: Step | None, size: int, skips: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What may be drawn (K, symbols), in proportion; all of the mass (K,), and that of what may be drawn (K,).
+    """Masses of the allowed symbols (K, symbols), the mass of all symbols (K,), and that of the allowed ones (K,).
 
-    A path that has left a column's later positions free takes MASK there if it ``skips``, or else whatever is drawn.
+    If a column's later positions are free for a path, the path reads MASK there if it ``skips``, else any symbol.
     """
     masses = np.exp(logits - logits.max(axis=1, keepdims=True))  # (K, size)
     totals = masses.sum(axis=1)
@@ -152,12 +157,12 @@ def _in_range(
     if not skips:
         free = states.states[:, step.filter] == FREE
         weights = np.where(free[:, None], np.arange(size + 1) < size, weights)
-    allowed = np.concatenate([masses, totals[:, None]], axis=1) * weights  # MASK, if allowed, is all that is
+    allowed = np.concatenate([masses, totals[:, None]], axis=1) * weights  # where MASK is allowed, nothing else is
     return allowed, totals, allowed.sum(axis=1)
 
 
 def draw(masses: Logits, totals: Logits, rng: np.random.Generator) -> IntArray:
-    """One symbol per row in proportion to ``masses`` (S, D). A row without mass gets symbol 0; its path is dead."""
+    """One symbol per row in proportion to ``masses`` (S, D). A row without mass gets symbol 0."""
     return choose(masses, totals, rng.random(len(masses)), np.arange(len(masses)))
 
 
@@ -166,11 +171,11 @@ def choose(masses: Logits, totals: Logits, points: FloatArray, rows: IntArray) -
     thresholds = (points * totals[rows]).astype(masses.dtype)
     edges = np.cumsum(masses, axis=1)
     symbols: IntArray = np.empty(len(rows), dtype=np.int64)
-    for begin in range(0, len(rows), TOGETHER):
-        part = slice(begin, begin + TOGETHER)
-        symbols[part] = np.count_nonzero(edges[rows[part]] <= thresholds[part, None], axis=1)
+    for start in range(0, len(rows), GROUP_PATHS):
+        batch = slice(start, start + GROUP_PATHS)
+        symbols[batch] = np.count_nonzero(edges[rows[batch]] <= thresholds[batch, None], axis=1)
     np.minimum(symbols, masses.shape[1] - 1, out=symbols)
-    for path in np.flatnonzero(masses[rows, symbols] <= 0):  # rounding went past the last with mass
-        row = rows[path]
-        symbols[path] = np.flatnonzero(masses[row] > 0)[-1] if totals[row] > 0 else 0
+    for index in np.flatnonzero(masses[rows, symbols] <= 0):  # rounding led past the last symbol with mass
+        row = rows[index]
+        symbols[index] = np.flatnonzero(masses[row] > 0)[-1] if totals[row] > 0 else 0
     return symbols

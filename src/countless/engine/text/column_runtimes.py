@@ -1,4 +1,4 @@
-"""Text runtimes per column that share the arrays of one network."""
+"""Runtimes of text columns, which share the arrays of one network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF_COLUMNS = ("positions", "bias", "context.out.weight", "context.direct.weight"
 
 
 def runtimes_of(spec: SharedTextSpec, arrays: Mapping[str, NDArray[Any]]) -> tuple[TextRuntime, ...]:
-    """A runtime for each column. What the columns share is held once."""
+    """A runtime for each column. The shared arrays are in memory once."""
     weights = checked(arrays, shared_shapes(spec))
     return tuple(
         TextRuntime(spec.column(index), weights_of_column(spec, weights, index)) for index in range(len(spec.lengths))
@@ -27,21 +27,21 @@ def runtimes_of(spec: SharedTextSpec, arrays: Mapping[str, NDArray[Any]]) -> tup
 def shared_shapes(spec: SharedTextSpec) -> dict[str, tuple[int, ...]]:
     """The name and shape of every array of the network."""
     columns = [shapes(spec.column(index)) for index in range(len(spec.lengths))]
-    found = dict(columns[0])
-    found["embedding"] = (len(spec.union), spec.width)
+    shape_of = dict(columns[0])
+    shape_of["embedding"] = (len(spec.union), spec.width)
     for name in OF_COLUMNS:
-        if name in found:
-            found[name] = (sum(column[name][0] for column in columns), *found[name][1:])
-    return found
+        if name in shape_of:
+            shape_of[name] = (sum(column[name][0] for column in columns), *shape_of[name][1:])
+    return shape_of
 
 
 def weights_of_column(spec: SharedTextSpec, weights: dict[str, Weights], index: int) -> dict[str, Weights]:
-    """The arrays of one column, as its runtime wants them."""
+    """The arrays of one column, for its runtime."""
     columns = [shapes(spec.column(column)) for column in range(len(spec.lengths))]
-    own = dict(weights)
-    own["embedding"] = weights["embedding"][list(spec.column(index).hash_ids)]
+    column_weights = dict(weights)
+    column_weights["embedding"] = weights["embedding"][list(spec.column(index).hash_ids)]
     for name in OF_COLUMNS:
         if name in weights:
             edges = np.cumsum([column[name][0] for column in columns])
-            own[name] = np.split(weights[name], edges[:-1])[index]
-    return own
+            column_weights[name] = np.split(weights[name], edges[:-1])[index]
+    return column_weights

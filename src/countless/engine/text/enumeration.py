@@ -12,7 +12,7 @@ MOST_PREFIXES = 100_000
 
 
 def exact(walk: Walk, starts: Starts) -> FloatArray:
-    """The mass of strings that the walk's automaton accepts from any of these places on, by context: all of them."""
+    """The mass of all strings that the walk's automaton accepts from these starts, by context."""
     prefixes, mass = walk.settle(walk.begin(starts))
     while len(prefixes):
         children, settled = walk.branch(prefixes)
@@ -23,7 +23,7 @@ def exact(walk: Walk, starts: Starts) -> FloatArray:
             )
         if not len(children.masses):
             break
-        every = np.arange(len(children.masses))
-        prefixes, settled = walk.settle(walk.grow(prefixes, children, every, children.masses))
+        all_children = np.arange(len(children.masses))
+        prefixes, settled = walk.settle(walk.grow(prefixes, children, all_children, children.masses))
         mass += settled
     return mass

@@ -26,12 +26,12 @@ TextSampler = Callable[[TextRuntime, Automaton, int, np.random.Generator, Contex
 
 @dataclass(frozen=True)
 class TextMethod:
-    """How a method answers text, and what it can do.
+    """How a method computes probabilities of text, and what it needs.
 
-    ``ask`` answers in one context, or where nothing is known of the row. A ``walk`` reads all contexts together;
-    without one they are asked one after the other. A method that ``rewrites`` may be asked for the lengths of strings
-    apart from their pattern, or for the other strings where these are fewer; it needs a ``walk``. One that
-    ``enumerates`` reads text in every combination of the columns' values instead of in a handful.
+    ``ask`` computes one probability in one context, or without any. A ``walk`` reads all contexts together; without it
+    they are asked one by one. A method that ``rewrites`` handles lengths of strings separately from their pattern, and
+    computes the complement where that has fewer strings; it needs a ``walk``. A method that ``enumerates`` reads text
+    in every combination of the columns' values instead of in a sample of them.
     """
 
     ask: AskText
@@ -41,7 +41,7 @@ class TextMethod:
 
     def __post_init__(self) -> None:
         if self.rewrites and self.walk is None:
-            raise ValueError("a method that rewrites what is asked of text needs a walk")
+            raise ValueError("a method that rewrites needs a walk")
 
     def of_lengths(
         self,
@@ -52,13 +52,13 @@ class TextMethod:
         seed: int,
         contexts: Contexts,
     ) -> Answer:
-        """The probability of the strings, each weighed by its length."""
+        """The probability of the strings, weighted by length."""
         assert self.walk is not None
         return _answer(self.walk(StringSearchPlan(runtime, strings, lengths, contexts), budget, seed))
 
 
 def walking(walk: Walk, rewrites: bool = False, enumerates: bool = False) -> TextMethod:
-    """A method that walks all contexts together, of which there may be one."""
+    """A text method from a walk of all contexts together."""
 
     def ask(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int, contexts: Contexts) -> Answer:
         return _answer(walk(StringSearchPlan(runtime, strings, contexts=contexts), budget, seed))
@@ -67,7 +67,7 @@ def walking(walk: Walk, rewrites: bool = False, enumerates: bool = False) -> Tex
 
 
 def sampling(sampler: TextSampler) -> TextMethod:
-    """A method that draws a number of samples in one context."""
+    """A text method from a sampler, which draws a number of samples in one context."""
 
     def ask(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int, contexts: Contexts) -> Answer:
         samples = budget or PAPER_SAMPLES
@@ -77,8 +77,8 @@ def sampling(sampler: TextSampler) -> TextMethod:
     return TextMethod(ask)
 
 
-def _answer(found: Walked) -> Answer:
-    return Answer(float(found.masses[0]), found.exact, found.particles, (), found.rows)
+def _answer(walked: Walked) -> Answer:
+    return Answer(float(walked.masses[0]), walked.exact, walked.particles, (), walked.rows)
 
 
 def _naive(
@@ -99,7 +99,7 @@ def _skipping(
 ) -> tuple[float, int]:
     plan = StringSearchPlan(runtime, strings, contexts=contexts)
     density, rows = progressive(plan.tree, plan.machine, plan.starts, samples, rng)
-    return density + float(plan.beyond[0]), rows + plan.rows
+    return density + float(plan.mass_after_cut[0]), rows + plan.rows
 
 
 def _enumeration(plan: StringSearchPlan, budget: int | None, seed: int) -> Walked:

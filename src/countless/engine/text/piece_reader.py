@@ -1,4 +1,4 @@
-"""Reads the pieces of an automaton, and tells by counted substrings how many rows contain them.
+"""Finds the pieces of an automaton, and estimates by counted substrings how many rows contain them.
 
 A piece that is not counted is estimated by its longest counted parts: ``P(abcde) = P(abcd) P(bcde) / P(bcd)``.
 """
@@ -29,13 +29,13 @@ from countless.engine.text.pieces import (
     sufficient,
 )
 
-LEAST = 1e-3  # rows; below, estimates are alike
+LEAST = 1e-3  # rows; smaller estimates are not distinguished
 ONE_ROW = 1.0
 
 
 @dataclass(frozen=True)
 class RowRange:
-    """How many rows there are, by counts: an estimate, between bounds, made in so many ``steps`` of a chain."""
+    """A number of rows by counts: an estimate with bounds, from a chain of ``steps`` counts."""
 
     rows: float
     least: float
@@ -44,21 +44,21 @@ class RowRange:
 
     @property
     def counted(self) -> bool:
-        """Whether it is no estimate."""
+        """Whether the number is exact."""
         return self.least == self.most
 
     def complement(self, total: float) -> RowRange:
-        """Those of ``total`` rows that are not among these."""
+        """The rest of ``total`` rows."""
         return RowRange(total - self.rows, total - self.most, total - self.least, self.steps)
 
-    def without(self, some: RowRange) -> RowRange:
-        """These rows without ``some`` that are all among them."""
-        least, most = max(0.0, self.least - some.most), max(0.0, self.most - some.least)
-        return RowRange(min(max(self.rows - some.rows, least), most), least, most, max(self.steps, some.steps))
+    def without(self, subset: RowRange) -> RowRange:
+        """These rows without a ``subset`` of them."""
+        least, most = max(0.0, self.least - subset.most), max(0.0, self.most - subset.least)
+        return RowRange(min(max(self.rows - subset.rows, least), most), least, most, max(self.steps, subset.steps))
 
 
 class ReadPieces(NamedTuple):
-    """Known pieces of an automaton, as letters, with the beginning and the end as letters too."""
+    """Pieces of an automaton that its pattern gives, as letters; the beginning and the end are letters too."""
 
     required: list[Piece]
     excluded: list[Piece]
@@ -67,7 +67,7 @@ class ReadPieces(NamedTuple):
 
 
 class Unknown(Enum):
-    """What no pattern tells."""
+    """The pattern does not say which pieces there are."""
 
     UNKNOWN = "unknown"
 
@@ -76,11 +76,11 @@ UNKNOWN = Unknown.UNKNOWN
 
 
 class PieceReader:
-    """Reads the pieces of an automaton, and counts them; without regard to case, if the automaton has none for it."""
+    """Finds the pieces of an automaton and counts them, case-insensitively if the automaton is."""
 
     def __init__(self, strings: Automaton, summary: Substrings) -> None:
         self.summary, self.total = summary, float(summary.rows - summary.nulls)
-        self._letters, self._kept = strings.letters, strings.derived
+        self._letters, self._cache = strings.letters, strings.derived
         lower = folding(strings.letters.characters[: summary.characters])
         folds = np.flatnonzero(lower != np.arange(len(lower)))
         self.folded = bool(len(folds)) and bool((strings.next[:, folds] == strings.next[:, lower[folds]]).all())
@@ -91,44 +91,44 @@ class PieceReader:
             self._strings = Automaton(strings.letters, strings.next[:, self._columns], strings.accepts)
 
     def pieces(self, find: Callable[[Automaton], list[Piece] | None]) -> list[Piece] | None:
-        """Pieces as symbols; a letter without a symbol is below 0, and tells which one."""
+        """The pieces that ``find`` returns, as symbols. A letter without a symbol is ``-1 - letter``."""
         key = find.__name__
-        if key not in self._kept:
+        if key not in self._cache:
             by_pattern = self._by_pattern(find)
-            self._kept[key] = find(self._strings) if by_pattern is UNKNOWN else by_pattern
-        letters = self._kept[key]
+            self._cache[key] = find(self._strings) if by_pattern is UNKNOWN else by_pattern
+        letters = self._cache[key]
         return None if letters is None else [tuple(map(self._symbol, piece)) for piece in letters]
 
     def _by_pattern(self, find: Callable[[Automaton], list[Piece] | None]) -> list[Piece] | Unknown | None:
-        """What ``find`` would find, if the patterns that the strings were made of tell it."""
-        known, others = self.known, self._known_of_others
-        if known is None and others is None:
+        """The result of ``find``, if it follows from the pattern that the automaton was compiled from."""
+        known_pieces, known_of_complement = self.pattern_pieces, self._complement_pieces
+        if known_pieces is None and known_of_complement is None:
             return UNKNOWN
         if find is required:
-            return [] if known is None else longest(known.required)
+            return [] if known_pieces is None else longest(known_pieces.required)
         if find is sufficient:
-            return [] if others is None else shortest(others.excluded)
-        # Where letters are few, what has no piece may still be a union: of a piece for each other letter.
-        none = UNKNOWN if len(self._columns) <= MOST_PIECES else None
-        if others is not None and others.exact:
-            return none if others.required else shortest(others.excluded)
-        if known is None or not (known.exact or known.gapped):
+            return [] if known_of_complement is None else shortest(known_of_complement.excluded)
+        # With few letters, an automaton without a piece may still be a union: of a piece for each other letter.
+        no_union = UNKNOWN if len(self._columns) <= MOST_PIECES else None
+        if known_of_complement is not None and known_of_complement.exact:
+            return no_union if known_of_complement.required else shortest(known_of_complement.excluded)
+        if known_pieces is None or not (known_pieces.exact or known_pieces.gapped):
             return UNKNOWN
-        pieces = longest(known.required)
-        return pieces if known.exact and not known.excluded and len(pieces) == 1 else none
+        pieces = longest(known_pieces.required)
+        return pieces if known_pieces.exact and not known_pieces.excluded and len(pieces) == 1 else no_union
 
     @cached_property
-    def known(self) -> ReadPieces | None:
-        """What the patterns that the strings were made of tell."""
-        return self._read(self._kept.get(KNOWN))
+    def pattern_pieces(self) -> ReadPieces | None:
+        """The pieces that the automaton's pattern gives."""
+        return self._read(self._cache.get(KNOWN))
 
     @cached_property
-    def _known_of_others(self) -> ReadPieces | None:
-        """The same of all other strings."""
-        return self._read(self._kept.get(KNOWN_OF_OTHERS))
+    def _complement_pieces(self) -> ReadPieces | None:
+        """The pieces that the pattern gives for the complement."""
+        return self._read(self._cache.get(KNOWN_OF_OTHERS))
 
     def _read(self, known: KnownPieces | None) -> ReadPieces | None:
-        """Known pieces with one letter in each place; None if there may be several in one, or if a piece is long."""
+        """Known pieces as letters; None if several letters are possible at an offset, or if a piece is too long."""
         if known is None:
             return None
         column_of = {letter: column for column, letter in enumerate(self._columns.tolist())}
@@ -144,11 +144,13 @@ class PieceReader:
     def _read_piece(self, piece: LetterPiece, column_of: dict[int, int]) -> Piece | None:
         if len(piece.letters) >= MOST_LETTERS - 2:
             return None
-        read = [[column_of[letter] for letter in letters if letter in column_of] for letters in piece.letters]
-        if any(len(columns) != 1 for columns in read):  # several letters that are read alike are several pieces
+        columns_at = [[column_of[letter] for letter in letters if letter in column_of] for letters in piece.letters]
+        if any(
+            len(columns) != 1 for columns in columns_at
+        ):  # several letters with equal transitions would be several pieces
             return None
         count = len(self._columns)
-        letters = [columns[0] for columns in read]
+        letters = [columns[0] for columns in columns_at]
         return (*([count + 1] if piece.begins else []), *letters, *([count] if piece.ends else []))
 
     def _symbol(self, letter: int) -> int:
@@ -160,7 +162,7 @@ class PieceReader:
         return symbol if symbol < self.summary.characters else -1 - column
 
     def exact(self, piece: Piece) -> float | None:
-        """The rows that contain a piece, if it was counted."""
+        """The count of a piece; None if it was not counted."""
         return None if min(piece) < 0 else self.summary.count(piece, self.folded)
 
     def text(self, piece: Piece) -> str:
@@ -169,48 +171,54 @@ class PieceReader:
         return "".join(self._letters.characters[letters[symbol]] for symbol in piece)
 
     def any_of(self, pieces: Sequence[Piece]) -> RowRange:
-        """The rows that contain one of the pieces, of which none is in another."""
-        parts = [self.piece(piece) for piece in pieces]
-        if len(parts) == 1:
-            return parts[0]
+        """The rows that contain one of the pieces. No piece is in another."""
+        counts = [self.piece(piece) for piece in pieces]
+        if len(counts) == 1:
+            return counts[0]
         begin, end = self.summary.begin, self.summary.end
-        apart = all(piece[0] == begin for piece in pieces) or all(piece[-1] == end for piece in pieces)
-        steps = max(part.steps for part in parts)
-        most = min(self.total, sum(part.most for part in parts))
-        if apart:
-            rows, least = sum(part.rows for part in parts), sum(part.least for part in parts)
+        are_disjoint = all(piece[0] == begin for piece in pieces) or all(piece[-1] == end for piece in pieces)
+        steps = max(count.steps for count in counts)
+        most = min(self.total, sum(count.most for count in counts))
+        if are_disjoint:
+            rows, least = sum(count.rows for count in counts), sum(count.least for count in counts)
         else:
-            none = reduce(lambda left, part: left * (1.0 - part.rows / max(1.0, self.total)), parts, 1.0)
-            rows, least = self.total * (1.0 - none), max(part.least for part in parts)
+            none_of_them = reduce(
+                lambda product, count: product * (1.0 - count.rows / max(1.0, self.total)), counts, 1.0
+            )
+            rows, least = self.total * (1.0 - none_of_them), max(count.least for count in counts)
             steps = max(1, steps)
         least = min(least, most)
         return RowRange(min(max(rows, least), most), least, most, steps)
 
-    def bounded(self, other: PieceReader) -> RowRange:
-        """The rows that contain all pieces that are required, and none that suffices for the ``other`` strings.
+    def bounded(self, complement: PieceReader) -> RowRange:
+        """The rows that contain all required pieces, and none that suffices for the ``complement``.
 
-        The estimate is made as if the pieces had nothing to do with each other, but where one contains another.
+        The estimate takes the pieces as independent, except where one contains another.
         """
-        wanted, unwanted = self.pieces(required) or [], other.pieces(sufficient) or []
-        longer_of: dict[Piece, list[Piece]] = {piece: [] for piece in wanted}  # unwanted pieces that contain it
-        apart: list[RowRange] = []
-        for piece in unwanted:
-            shorter = next((each for each in wanted if is_part(each, piece)), None)
-            if shorter is None:
-                apart.append(other.piece(piece).complement(self.total))
+        required_pieces, excluded_pieces = self.pieces(required) or [], complement.pieces(sufficient) or []
+        excluded_with: dict[Piece, list[Piece]] = {
+            piece: [] for piece in required_pieces
+        }  # excluded pieces that contain it
+        absent: list[RowRange] = []
+        for piece in excluded_pieces:
+            contained = next((needed for needed in required_pieces if is_part(needed, piece)), None)
+            if contained is None:
+                absent.append(complement.piece(piece).complement(self.total))
             else:
-                longer_of[shorter].append(piece)
-        parts = [
-            self.piece(piece).without(other.any_of(longer)) if longer else self.piece(piece)
-            for piece, longer in longer_of.items()
+                excluded_with[contained].append(piece)
+        counts = [
+            self.piece(piece).without(complement.any_of(longer)) if longer else self.piece(piece)
+            for piece, longer in excluded_with.items()
         ]
-        parts += apart
-        most = min([self.total, *(part.most for part in parts)])
-        rows = reduce(lambda left, part: left * part.rows / max(1.0, self.total), parts, self.total)
+        counts += absent
+        most = min([self.total, *(count.most for count in counts)])
+        rows = reduce(lambda product, count: product * count.rows / max(1.0, self.total), counts, self.total)
         least = 0.0
-        if self.known is not None and self.known.exact:  # rows that lack one of the parts are at most so many
-            least = max(0.0, self.total - sum(self.total - part.least for part in parts))
-        return RowRange(min(max(rows, least), most), least, most, sum(part.steps + 1 for part in parts))
+        if (
+            self.pattern_pieces is not None and self.pattern_pieces.exact
+        ):  # from the largest number of rows that lack a piece
+            least = max(0.0, self.total - sum(self.total - count.least for count in counts))
+        return RowRange(min(max(rows, least), most), least, most, sum(count.steps + 1 for count in counts))
 
     def piece(self, piece: Piece) -> RowRange:
         """The rows that contain a piece."""
@@ -227,20 +235,20 @@ class PieceReader:
         return self._chained(piece)
 
     def _whole(self, piece: Piece) -> RowRange:
-        """A whole string that is not counted: of such, nearly all are in one row."""
+        """A whole string that is not counted: nearly all such strings are in one row."""
         most = self._chained(piece).most
         return RowRange(min(ONE_ROW, most), 0.0, most, 1)
 
     def _chained(self, piece: Piece) -> RowRange:
-        """A piece that is not counted, by its longest counted parts and by what these share."""
+        """A piece that is not counted, estimated by its longest counted parts and their overlaps."""
         summary, rows, most = self.summary, self.total, self.total
         if len(piece) <= summary.longest:
             most = float(summary.unseen)
         end = start = steps = 0
         while end < len(piece):
-            start = self._first_beyond(piece, start, end)
+            start = self._first_reaching_beyond(piece, start, end)
             length, count = summary.longest_from(piece, start, self.folded)
-            if not length:  # a symbol that is hardly ever there
+            if not length:  # the symbol hardly ever occurs
                 rows, end, steps = min(rows, LEAST), start + 1, steps + 1
             else:
                 shared = summary.count(piece[start:end], self.folded) if start < end else None
@@ -249,14 +257,14 @@ class PieceReader:
                 end, steps = start + length, steps + 1
         return RowRange(min(max(rows, LEAST), most), 0.0, most, max(1, steps - 1))
 
-    def _first_beyond(self, piece: Piece, start: int, end: int) -> int:
-        """The first place from ``start`` on at which a counted part begins that reaches beyond ``end``; or ``end``.
+    def _first_reaching_beyond(self, piece: Piece, start: int, end: int) -> int:
+        """The first offset after ``start`` where a counted part begins that reaches beyond ``end``; or ``end``.
 
-        What a counted part contains is counted: so of two such places the later one's part reaches at least as far.
+        Parts of a counted part are counted, so a later part reaches at least as far, and binary search works.
         """
         if start == end:
             return end
-        low, high = start + 1, end  # at start it is known that none does; at end any does
+        low, high = start + 1, end  # no part from start reaches beyond; any part from end does
         while low < high:
             middle = (low + high) // 2
             if self.summary.count(piece[middle : end + 1], self.folded) is None:
@@ -266,7 +274,7 @@ class PieceReader:
         return low
 
     def _rare(self, piece: Piece, rare: Sequence[int]) -> RowRange:
-        """A piece with letters that have no symbols: it has no more rows than they occur, and than its other parts."""
+        """A piece with letters without symbols. It has at most as many rows as these letters and as its other parts."""
         rows = float(self._letters.frequencies[rare].min())
         most = min(self.total, rows)
         part: list[int] = []
@@ -275,7 +283,7 @@ class PieceReader:
                 part.append(symbol)
                 continue
             if part:
-                other = self.piece(tuple(part))
-                rows, most = rows * other.rows / max(1.0, self.total), min(most, other.most)
+                part_rows = self.piece(tuple(part))
+                rows, most = rows * part_rows.rows / max(1.0, self.total), min(most, part_rows.most)
             part = []
         return RowRange(min(rows, most), 0.0, most, 1 if most else 0)

@@ -1,8 +1,8 @@
-"""Pieces of an automaton: rows of letters, perhaps with the beginning or the end of strings, that these contain.
+"""Pieces of an automaton: substrings, perhaps anchored at an end of strings, that decide what it accepts.
 
-The beginning and the end are letters too: ``LIKE 'abc%'`` is all strings that contain the beginning and ``abc``. Many
-automata are a union of such sets; then counts of the pieces tell all. Of others, some pieces are required, which bounds
-them.
+The beginning and the end count as letters: ``LIKE 'abc%'`` accepts the strings that contain the beginning and ``abc``.
+Many automata accept exactly the strings that contain one of some pieces; then counts of the pieces are the answer.
+Other automata require some pieces, whose counts are bounds.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from countless.cached_property import cached_property
 
 MOST_STATES = 1_000  # of an automaton that is searched
 MOST_PIECES = 64  # of a union
-MOST_BRANCHES = 16  # letters that a piece may begin with, before a union is given up
+MOST_BRANCHES = 16  # letters that may precede a piece, before the search for a union is given up
 MOST_LETTERS = 256  # of a piece
-MOST_PAIRS = 5_000  # states and places of a piece that are searched for a string without it
-MOST_TARGETS = 16  # states that are asked whether all strings lead there
+MOST_PAIRS = 5_000  # pairs of a state and an offset in a piece, in the search for a string without the piece
+MOST_TARGETS = 16  # states that are tested for being on the path of every string
 
-Piece = tuple[int, ...]  # letters; len(characters) is the end, and one more the beginning
+Piece = tuple[int, ...]  # letters; len(characters) is the end, len(characters) + 1 the beginning
 
 
 @dataclass(frozen=True, eq=False)
-class Anchored:
-    """An automaton that reads the beginning and the end of strings too.
+class AnchoredAutomaton:
+    """An automaton that also reads the beginning and the end of strings.
 
-    ``next`` (states, letters + 2) has two states more than the automaton: the last but one is reached by the end of a
-    string that is accepted, the last by that of another, and by what is no string. State 0 comes after the beginning.
+    ``next`` (states, letters + 2) has two more states than the automaton: the end of an accepted string leads to
+    ``accepted``, the end of another string and everything invalid to the last. State 0 comes after the beginning.
     """
 
     letters: int
@@ -40,14 +40,14 @@ class Anchored:
     accepted: int
 
     @classmethod
-    def of(cls, strings: Automaton) -> Anchored:
+    def of(cls, strings: Automaton) -> AnchoredAutomaton:
         """The automaton with anchors."""
         states, letters = strings.next.shape
         accepted, refused = states, states + 1
-        following = np.full((states + 2, letters + 2), refused, dtype=np.int64)
-        following[:states, :letters] = strings.next
-        following[:states, letters] = np.where(strings.accepts, accepted, refused)
-        return cls(letters, following, accepted)
+        transitions = np.full((states + 2, letters + 2), refused, dtype=np.int64)
+        transitions[:states, :letters] = strings.next
+        transitions[:states, letters] = np.where(strings.accepts, accepted, refused)
+        return cls(letters, transitions, accepted)
 
     @property
     def end(self) -> int:
@@ -61,13 +61,13 @@ class Anchored:
 
     @cached_property
     def classes(self) -> tuple[IntArray, IntArray]:
-        """Letters that are read alike: one of each class, and the class of each letter."""
-        first, which = same_columns(self.next[:, : self.letters + 1])
-        return first, which
+        """Classes of letters with equal transitions: a letter of each class, and the class of each letter."""
+        representatives, class_of = same_columns(self.next[:, : self.letters + 1])
+        return representatives, class_of
 
     @cached_property
     def table(self) -> IntArray:
-        """What follows each state by each class of letters."""
+        """The next state for each state and class of letters."""
         table: IntArray = self.next[:, : self.letters + 1][:, self.classes[0]]
         return table
 
@@ -77,65 +77,65 @@ class Anchored:
 
     @cached_property
     def full(self) -> BoolArray:
-        """Of each state: whether every string is accepted from there."""
-        before: list[list[int]] = [[] for _ in self.next]
-        for state, following in enumerate(self._successors):
-            for after in following:
-                before[after].append(state)
+        """Whether every string is accepted from each state."""
+        predecessors: list[list[int]] = [[] for _ in self.next]
+        for state, successors in enumerate(self._successors):
+            for successor in successors:
+                predecessors[successor].append(state)
         is_full: BoolArray = np.ones(len(self.next), dtype=np.bool_)
         todo = [self.accepted + 1]
         is_full[todo] = False
         for state in todo:
-            new = [other for other in before[state] if is_full[other]]
-            is_full[new] = False
-            todo += new
+            newly_refusing = [predecessor for predecessor in predecessors[state] if is_full[predecessor]]
+            is_full[newly_refusing] = False
+            todo += newly_refusing
         return is_full
 
     @cached_property
-    def early(self) -> BoolArray:
-        """The states that a way leads to on which not every string is accepted yet."""
-        ends = set(np.flatnonzero(self.full).tolist()) | {self.accepted, self.accepted + 1}
-        seen = set() if 0 in ends else {0}
-        todo = list(seen)
+    def undecided(self) -> BoolArray:
+        """The states that can be reached before every string is accepted or refused."""
+        decided = set(np.flatnonzero(self.full).tolist()) | {self.accepted, self.accepted + 1}
+        visited = set() if 0 in decided else {0}
+        todo = list(visited)
         for state in todo:
-            new = self._successors[state] - seen - ends
-            seen |= new
+            new = self._successors[state] - visited - decided
+            visited |= new
             todo += new
-        is_early: BoolArray = np.zeros(len(self.next), dtype=np.bool_)
-        is_early[list(seen)] = True
-        return is_early
+        is_undecided: BoolArray = np.zeros(len(self.next), dtype=np.bool_)
+        is_undecided[list(visited)] = True
+        return is_undecided
 
-    def leads(self, piece: Piece) -> bool:
-        """Whether all that contain the piece are accepted."""
+    def accepts_all_with(self, piece: Piece) -> bool:
+        """Whether all strings that contain the piece are accepted."""
         fails = ~self.full
         for letter in reversed(piece[piece[0] == self.begin :]):
             fails = self.fails_before(letter, fails)
-        return not (fails[0] if piece[0] == self.begin else (fails & self.early).any())
+        return not (fails[0] if piece[0] == self.begin else (fails & self.undecided).any())
 
     def fails_before(self, letter: int, fails: BoolArray) -> BoolArray:
-        """The states from which ``letter`` leads to one that ``fails``, and from which not every string is accepted."""
+        """The states from which ``letter`` leads to a state that ``fails`` and does not accept every string."""
         after = self.next[:, letter]
         failing: BoolArray = fails[after] & ~self.full[after]
         return failing
 
 
 def union(strings: Automaton) -> list[Piece] | None:
-    """Pieces such that ``strings`` are all that contain one of them; None if there are none, or too many."""
+    """Pieces such that ``strings`` are exactly those with one of them; None if there are none, or too many."""
     if len(strings.accepts) > MOST_STATES:
         return None
     if strings.is_finite:
-        return _listed(strings)
-    return _searched(strings)
+        return _pieces_of_list(strings)
+    return _pieces_by_search(strings)
 
 
-def _listed(strings: Automaton) -> list[Piece] | None:
+def _pieces_of_list(strings: Automaton) -> list[Piece] | None:
     """Each of finitely many strings as a piece, with the beginning and the end; None if there are too many."""
     letters = strings.next.shape[1]
     alive = ~strings.dead
-    states, read = np.nonzero(alive[strings.next] & alive[:, None])
+    states, letters_read = np.nonzero(alive[strings.next] & alive[:, None])
     following: dict[int, list[tuple[int, int]]] = {}
-    after = strings.next[states, read].tolist()
-    for state, letter, target in zip(states.tolist(), read.tolist(), after, strict=True):
+    targets = strings.next[states, letters_read].tolist()
+    for state, letter, target in zip(states.tolist(), letters_read.tolist(), targets, strict=True):
         following.setdefault(state, []).append((letter, target))
     accepts = strings.accepts.tolist()
     pieces: list[Piece] = []
@@ -149,52 +149,54 @@ def _listed(strings: Automaton) -> list[Piece] | None:
             return None
         for letter, target in branches[1:]:
             todo.append(([*piece, letter], target))
-        if branches:  # most states have one branch: its piece is written on
+        if branches:  # most states have one branch, which extends this piece
             piece.append(branches[0][0])
             todo.append((piece, branches[0][1]))
     return sorted(pieces, key=len)
 
 
-def _searched(strings: Automaton) -> list[Piece] | None:
-    """The pieces of any automaton, found from their ends on; the definition."""
-    own = Anchored.of(strings)
-    if own.full[0]:
+def _pieces_by_search(strings: Automaton) -> list[Piece] | None:
+    """The pieces of any automaton, searched from their ends backwards. This is the definition."""
+    anchored = AnchoredAutomaton.of(strings)
+    if anchored.full[0]:
         return None
     pieces: list[Piece] = []
-    todo: list[tuple[Piece, BoolArray, BoolArray]] = [((), own.full, ~own.full)]  # the last: from where it fails
+    todo: list[tuple[Piece, BoolArray, BoolArray]] = [
+        ((), anchored.full, ~anchored.full)
+    ]  # piece, goal states, failing states
     while todo:
         piece, goal, fails = todo.pop()
-        if piece and not (fails & own.early).any():
+        if piece and not (fails & anchored.undecided).any():
             pieces.append(piece)
             continue
-        before = _before(own, goal)
+        leading = _leading_letters(anchored, goal)
         if piece and goal[0]:
-            pieces.append((own.begin, *piece))
-            if not before:
+            pieces.append((anchored.begin, *piece))
+            if not leading:
                 continue
-        spent = len(pieces) + len(todo) + len(before)
+        piece_count = len(pieces) + len(todo) + len(leading)
         limit = MOST_PIECES if not piece else MOST_BRANCHES
-        if not before or len(before) > limit or spent > MOST_PIECES or len(piece) >= MOST_LETTERS:
+        if not leading or len(leading) > limit or piece_count > MOST_PIECES or len(piece) >= MOST_LETTERS:
             return None
-        todo += [((letter, *piece), states, own.fails_before(letter, fails)) for letter, states in before]
+        todo += [((letter, *piece), states, anchored.fails_before(letter, fails)) for letter, states in leading]
     return shortest(pieces)
 
 
-def _before(own: Anchored, goal: BoolArray) -> list[tuple[int, BoolArray]]:
-    """The letters that lead to a goal from where not every string is accepted yet, each with the states before it."""
-    arriving = own.early[:, None] & goal[own.table]
-    alike: BoolArray = np.any(arriving, axis=0)
-    letters = np.flatnonzero(alike[own.classes[1]])[: MOST_PIECES + 1]
-    return [(letter, arriving[:, own.classes[1][letter]]) for letter in letters.tolist()]
+def _leading_letters(anchored: AnchoredAutomaton, goal: BoolArray) -> list[tuple[int, BoolArray]]:
+    """The letters that lead from an undecided state to a goal, each with the states before it."""
+    arriving = anchored.undecided[:, None] & goal[anchored.table]
+    is_leading_class: BoolArray = np.any(arriving, axis=0)
+    letters = np.flatnonzero(is_leading_class[anchored.classes[1]])[: MOST_PIECES + 1]
+    return [(letter, arriving[:, anchored.classes[1][letter]]) for letter in letters.tolist()]
 
 
 def shortest(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces that contain none of the others."""
-    chosen: list[Piece] = []
+    """The pieces that contain no other piece."""
+    minimal: list[Piece] = []
     for piece in sorted(set(pieces), key=len):
-        if not any(is_part(other, piece) for other in chosen):
-            chosen.append(piece)
-    return chosen
+        if not any(is_part(shorter, piece) for shorter in minimal):
+            minimal.append(piece)
+    return minimal
 
 
 def is_part(part: Piece, piece: Piece) -> bool:
@@ -207,121 +209,125 @@ def is_part(part: Piece, piece: Piece) -> bool:
 
 
 def required(strings: Automaton) -> list[Piece]:
-    """Pieces that each of the strings contains, those at the beginning first, though perhaps not all there are."""
+    """Pieces that every string contains, those at the beginning first. The list may be incomplete."""
     if len(strings.accepts) > MOST_STATES or strings.dead[0]:
         return []
-    own = Anchored.of(strings)
-    last = [piece for piece in _last_pieces(own) if _requires(own, piece)]
-    pieces = longest([_first_piece(own, strings.dead), *_pieces_on_the_way(own), *last])
-    return [piece for piece in pieces if len(piece) > 1 or piece[0] < own.letters]
+    anchored = AnchoredAutomaton.of(strings)
+    last = [piece for piece in _last_pieces(anchored) if _requires(anchored, piece)]
+    pieces = longest([_first_piece(anchored, strings.dead), *_pieces_before_bottlenecks(anchored), *last])
+    return [piece for piece in pieces if len(piece) > 1 or piece[0] < anchored.letters]
 
 
 def sufficient(strings: Automaton) -> list[Piece]:
-    """Pieces such that all strings with one of them are among ``strings``, though perhaps not all there are."""
+    """Pieces such that all strings with one of them are in ``strings``. The list may be incomplete."""
     if len(strings.accepts) > MOST_STATES:
         return []
-    own = Anchored.of(strings)
-    return [] if own.full[0] else shortest([piece for piece in _last_pieces(own) if own.leads(piece)])
+    anchored = AnchoredAutomaton.of(strings)
+    return (
+        []
+        if anchored.full[0]
+        else shortest([piece for piece in _last_pieces(anchored) if anchored.accepts_all_with(piece)])
+    )
 
 
-def _first_piece(own: Anchored, dead: BoolArray) -> Piece:
-    """The beginning that all strings have."""
-    piece, state = [own.begin], 0
-    while len(piece) < MOST_LETTERS and own.next[state, own.end] != own.accepted:
-        letters = np.flatnonzero(~dead[own.next[state, : own.letters]])
+def _first_piece(anchored: AnchoredAutomaton, dead: BoolArray) -> Piece:
+    """The beginning that all strings share."""
+    piece, state = [anchored.begin], 0
+    while len(piece) < MOST_LETTERS and anchored.next[state, anchored.end] != anchored.accepted:
+        letters = np.flatnonzero(~dead[anchored.next[state, : anchored.letters]])
         if len(letters) != 1:
             break
         piece.append(int(letters[0]))
-        state = int(own.next[state, letters[0]])
+        state = int(anchored.next[state, letters[0]])
     return tuple(piece)
 
 
-def _last_pieces(own: Anchored) -> list[Piece]:
-    """What strings may have read just before it was clear that they are accepted, one piece for each last letter."""
-    before = _before(own, own.full)
-    if len(before) > MOST_BRANCHES:
+def _last_pieces(anchored: AnchoredAutomaton) -> list[Piece]:
+    """The letters read just before acceptance is certain: one piece for each last letter."""
+    leading = _leading_letters(anchored, anchored.full)
+    if len(leading) > MOST_BRANCHES:
         return []
     pieces = []
-    for letter, goal in before:
+    for letter, goal in leading:
         piece: Piece = (letter,)
         states = goal
         while len(piece) < MOST_LETTERS and not states[0]:
-            more = _before(own, states)
-            if len(more) != 1:
+            longer = _leading_letters(anchored, states)
+            if len(longer) != 1:
                 break
-            piece, states = (more[0][0], *piece), more[0][1]
+            piece, states = (longer[0][0], *piece), longer[0][1]
         pieces.append(piece)
     return pieces
 
 
-def _requires(own: Anchored, piece: Piece) -> bool:
-    """Whether no string is accepted that does not contain the piece."""
-    following = _progress(piece, own.letters + 1)
-    is_other = np.ones(own.letters + 2, dtype=np.bool_)  # letters that the piece reads alike
-    is_other[list(piece)] = False
-    others = np.flatnonzero(is_other[: own.letters + 1])
-    alike = others[np.unique(own.classes[1][others], return_index=True)[1]].tolist()
-    letters = sorted({*alike, *(letter for letter in piece if letter <= own.letters)})
-    table = own.next[:, letters].tolist()
+def _requires(anchored: AnchoredAutomaton, piece: Piece) -> bool:
+    """Whether every accepted string contains the piece."""
+    progress = _progress(piece, anchored.letters + 1)
+    is_outside = np.ones(anchored.letters + 2, dtype=np.bool_)  # letters that are not in the piece
+    is_outside[list(piece)] = False
+    other_letters = np.flatnonzero(is_outside[: anchored.letters + 1])
+    one_of_each_class = other_letters[np.unique(anchored.classes[1][other_letters], return_index=True)[1]].tolist()
+    letters = sorted({*one_of_each_class, *(letter for letter in piece if letter <= anchored.letters)})
+    table = anchored.next[:, letters].tolist()
     todo = [(0, 0)]
-    seen = set(todo)
-    for state, place in todo:
-        for letter, after in zip(letters, table[state], strict=True):
-            done = following[place][letter]
-            if done == len(piece) or after > own.accepted:
+    visited = set(todo)
+    for state, read in todo:
+        for letter, next_state in zip(letters, table[state], strict=True):
+            read_after = progress[read][letter]
+            if read_after == len(piece) or next_state > anchored.accepted:
                 continue
-            if after == own.accepted or len(seen) > MOST_PAIRS:
+            if next_state == anchored.accepted or len(visited) > MOST_PAIRS:
                 return False
-            if (after, done) not in seen:
-                seen.add((after, done))
-                todo.append((after, done))
+            if (next_state, read_after) not in visited:
+                visited.add((next_state, read_after))
+                todo.append((next_state, read_after))
     return True
 
 
 def _progress(piece: Piece, letters: int) -> list[list[int]]:
-    """How much of a piece has been read, after so much and each letter: as Knuth, Morris and Pratt."""
+    """The Knuth-Morris-Pratt automaton of a piece: how much of it is read after each prefix and letter."""
     table = [[0] * letters for _ in piece]
-    back = 0  # where the piece so far leads without its first letter
+    fallback = 0  # the state after the piece so far without its first letter
     for read, letter in enumerate(piece):
-        table[read] = list(table[back]) if read else [0] * letters
+        table[read] = list(table[fallback]) if read else [0] * letters
         table[read][letter] = read + 1
-        back = table[back][letter] if read else 0
+        fallback = table[fallback][letter] if read else 0
     return table
 
 
-def _pieces_on_the_way(own: Anchored) -> list[Piece]:
-    """Pieces before states that every string comes to."""
+def _pieces_before_bottlenecks(anchored: AnchoredAutomaton) -> list[Piece]:
+    """Pieces before states that every accepted string visits."""
     pieces: list[Piece] = []
-    goal, early, path = own.full, own.early, _shortest_way(own)
+    goal, sources, path = anchored.full, anchored.undecided, _shortest_path(anchored)
     for _ in range(MOST_TARGETS):
-        piece = _piece_before(own, goal, early)
+        piece = _piece_before(anchored, goal, sources)
         if piece:
             pieces.append(piece)
         path = path[: -max(1, len(piece))]
-        while len(path) > 1 and _avoids(own, path[-1]):
+        while len(path) > 1 and _is_avoidable(anchored, path[-1]):
             path.pop()
         if len(path) <= 1:
             break
-        goal = np.zeros(len(own.next), dtype=bool)
+        goal = np.zeros(len(anchored.next), dtype=bool)
         goal[path[-1]] = True
-        early = _reached(own, goal)
+        sources = _reachable_without(anchored, goal)
     return pieces[::-1]
 
 
 def longest(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces that are in none of the others."""
+    """The pieces that are in no other piece."""
     distinct = list(dict.fromkeys(pieces))
-    return [piece for piece in distinct if not any(piece != other and is_part(piece, other) for other in distinct)]
+    return [piece for piece in distinct if not any(piece != longer and is_part(piece, longer) for longer in distinct)]
 
 
-def _piece_before(own: Anchored, goal: BoolArray, early: BoolArray) -> Piece:
-    """What every string has read just before it first comes to a goal."""
+def _piece_before(anchored: AnchoredAutomaton, goal: BoolArray, sources: BoolArray) -> Piece:
+    """The letters that every string reads just before it first reaches a goal."""
     piece: Piece = ()
     while len(piece) < MOST_LETTERS:
         if goal[0] and piece:
-            arriving = early[:, None] & goal[own.next[:, : own.letters + 1]]
-            return piece if arriving.any() else (own.begin, *piece)
-        arriving = early[:, None] & goal[own.next[:, : own.letters + 1]]
+            arriving = sources[:, None] & goal[anchored.next[:, : anchored.letters + 1]]
+            return piece if arriving.any() else (anchored.begin, *piece)
+        arriving = sources[:, None] & goal[anchored.next[:, : anchored.letters + 1]]
         letters = np.flatnonzero(arriving.any(axis=0))
         if len(letters) != 1:
             break
@@ -330,43 +336,43 @@ def _piece_before(own: Anchored, goal: BoolArray, early: BoolArray) -> Piece:
     return piece
 
 
-def _reached(own: Anchored, target: BoolArray) -> BoolArray:
-    """The states to which a way leads that never comes to a target."""
+def _reachable_without(anchored: AnchoredAutomaton, target: BoolArray) -> BoolArray:
+    """The states that can be reached without visiting a target."""
     reached = np.zeros(len(target), dtype=bool)
     reached[0] = not target[0]
     newest = np.flatnonzero(reached)
     while len(newest):
-        after = np.zeros(len(target), dtype=bool)
-        after[own.next[newest]] = True
-        after &= ~(reached | target)
-        after[own.accepted + 1] = False
-        reached |= after
-        newest = np.flatnonzero(after)
-    reached[own.accepted] = False
+        is_next = np.zeros(len(target), dtype=bool)
+        is_next[anchored.next[newest]] = True
+        is_next &= ~(reached | target)
+        is_next[anchored.accepted + 1] = False
+        reached |= is_next
+        newest = np.flatnonzero(is_next)
+    reached[anchored.accepted] = False
     return reached
 
 
-def _avoids(own: Anchored, state: int) -> bool:
-    """Whether some string is accepted on a way that never comes to a state."""
-    target = np.zeros(len(own.next), dtype=bool)
+def _is_avoidable(anchored: AnchoredAutomaton, state: int) -> bool:
+    """Whether some string is accepted without visiting ``state``."""
+    target = np.zeros(len(anchored.next), dtype=bool)
     target[state] = True
-    reached = _reached(own, target)
-    return bool((own.next[np.flatnonzero(reached)][:, own.end] == own.accepted).any())
+    reached = _reachable_without(anchored, target)
+    return bool((anchored.next[np.flatnonzero(reached)][:, anchored.end] == anchored.accepted).any())
 
 
-def _shortest_way(own: Anchored) -> list[int]:
-    """The states on a shortest way from the start to where every string is accepted."""
-    first, _ = same_columns(own.next[:, : own.letters + 1])
-    table = own.next[:, : own.letters + 1][:, first].tolist()
+def _shortest_path(anchored: AnchoredAutomaton) -> list[int]:
+    """The states on a shortest path from the start to a state from which every string is accepted."""
+    representatives, _ = same_columns(anchored.next[:, : anchored.letters + 1])
+    table = anchored.next[:, : anchored.letters + 1][:, representatives].tolist()
     origin, todo = {0: 0}, [0]
     for state in todo:
-        if own.full[state]:
+        if anchored.full[state]:
             path = [state]
             while path[-1]:
                 path.append(origin[path[-1]])
             return path[::-1]
-        for after in table[state]:
-            if after not in origin and after <= own.accepted:
-                origin[after] = state
-                todo.append(after)
+        for next_state in table[state]:
+            if next_state not in origin and next_state <= anchored.accepted:
+                origin[next_state] = state
+                todo.append(next_state)
     return []

@@ -1,7 +1,7 @@
 """The runtime of a text model: a causal Transformer over characters, evaluated on trees of tokens.
 
-A token attends to its ancestors, which is all of its string that comes before it. Nothing a token has computed changes
-when others follow, so each keeps its keys and values, and strings that begin alike share what they have in common.
+A token attends to its ancestors, the part of its string before it. Later tokens change nothing for earlier ones, so
+each token caches its keys and values, and strings with an equal prefix share them.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from countless.spec import TextSpec
 
 
 class Tree(Protocol):
-    """Strings that are being read, as a tree of tokens. For one thread at a time.
+    """The strings that are being read, as a tree of tokens. Not thread-safe.
 
-    Nodes have numbers in the order they come. The first are the *roots*: node ``m`` is MASK at position ``m``, which
-    stands for ``m`` symbols that are not known. Where a tree has several *contexts*, which are what is known of rows,
+    Nodes are numbered in the order of their creation. The first are the *roots*: node ``m`` is MASK at position ``m``,
+    which stands for ``m`` unknown symbols. A *context* has the known symbols of a row. If a tree has several contexts,
     each has roots of its own, ``context * (length + 1) + m``, and every other node has its parent's context.
     """
 
     @property
     def starts(self) -> Weights:
-        """Probabilities (contexts, symbols) of the first symbol of strings, in each context. Not to be written to."""
+        """Probabilities (contexts, symbols) of the first symbol of strings, in each context. Read-only."""
         ...
 
     @property
     def roots(self) -> Weights:
-        """Probabilities (contexts * (length + 1), symbols) of the symbol after each root. Not to be written to.
+        """Probabilities (contexts * (length + 1), symbols) of the symbol after each root. Read-only.
 
-        They are computed when they are first asked for, or one of them is first extended.
+        They are computed on first access, or when one of the roots is first extended.
         """
         ...
 
     @property
     def size(self) -> int:
-        """How many nodes there are, which is the number of the next."""
+        """The number of nodes, which is the number of the next node."""
         ...
 
     @property
@@ -56,26 +56,26 @@ class Tree(Protocol):
         ...
 
     def extend(self, parents: ArrayLike, tokens: ArrayLike) -> Weights:
-        """Append a node for each token, right after its parent: probabilities (B, symbols) of the symbol after it.
+        """Append a node for each token right after its parent. Returns probabilities (B, symbols) of the next symbol.
 
-        A parent may be a node of the same call that comes before, so that a known string is read in one call.
+        A parent may be an earlier node of the same call, so that a known string is read in one call.
         """
         ...
 
     def masked(self, parents: ArrayLike, positions: ArrayLike) -> Weights:
-        """Append MASK at any later position than the parent's: the symbols between the two are not known."""
+        """Append MASK at any position after the parent's: the symbols between the two are unknown."""
         ...
 
 
 class TextRuntime:
-    """A text model's arrays, ready to be asked. Safe to share by threads."""
+    """A text model, loaded from its arrays. Threads may share it."""
 
     def __init__(self, spec: TextSpec, arrays: dict[str, NDArray[Any]]) -> None:
         self.spec = spec
         weights = checked(arrays, shapes(spec))
         self._row = RowContextArrays(spec, weights) if spec.context else None
-        nothing = np.zeros((1, spec.width), dtype=np.float32)
-        shift = nothing if self._row is None else self._row.shifts(np.array([spec.context]))
+        no_shift = np.zeros((1, spec.width), dtype=np.float32)
+        shift = no_shift if self._row is None else self._row.shifts(np.array([spec.context]))
         module = compiled()
         self._trees = (
             TextTransformerArrays(spec, weights, shift) if module is None else TextKernel(module, spec, weights, shift)
@@ -83,14 +83,14 @@ class TextRuntime:
 
     @property
     def compiled(self) -> bool:
-        """Whether the compiled module does the work, not NumPy."""
+        """Whether the trees are computed by the compiled module, not by NumPy."""
         return isinstance(self._trees, TextKernel)
 
     def tree(self, contexts: ArrayLike | None = None) -> Tree:
-        """A tree that has nothing but its roots.
+        """A tree of roots only.
 
-        ``contexts`` (contexts, positions of the row) have the symbols that are known, and MASK (``spec.context[p]``)
-        where none is. Without any there is one context, in which nothing is known.
+        ``contexts`` (contexts, positions of the row) have the known symbols of rows, and MASK (``spec.context[p]``)
+        elsewhere. Without this argument there is one context, in which nothing is known.
         """
         if contexts is None:
             return self._trees.tree(None)
@@ -100,9 +100,10 @@ class TextRuntime:
 
 
 class RowContextArrays:
-    """What is known of a row, as a vector that is added to every token: the *shift*.
+    """Turns the known symbols of a row into a vector that is added to every token: the *shift*.
 
-    Every symbol of every position has an embedding, MASK too. Their sum goes through one hidden layer, and past it.
+    Every symbol of every position has an embedding, MASK too. Their sum goes through one hidden layer, and also past
+    it.
     """
 
     def __init__(self, spec: TextSpec, weights: dict[str, Weights]) -> None:
@@ -112,7 +113,7 @@ class RowContextArrays:
         self._out, self._direct = weights["context.out.weight"], weights["context.direct.weight"]
 
     def shifts(self, contexts: ArrayLike) -> Weights:
-        """The shift (contexts, width) of each; it does not depend on the others, not even in the last bit."""
+        """The shift (contexts, width) of each context. It is bitwise independent of the other contexts."""
         symbols = np.asarray(contexts)
         if (
             symbols.ndim != 2

@@ -1,7 +1,8 @@
 """Answers from counted substrings: exact ones, bounds, and estimates.
 
-An automaton that is a union of pieces is answered by the counts of these. Of any other automaton, the pieces that it
-requires, and those that its complement requires, are bounds and an estimate; without any, the network is asked.
+If an automaton accepts exactly the strings with one of some pieces, the counts of the pieces are the answer. For any
+other automaton, the pieces that it or its complement requires give bounds and an estimate. Without such pieces the
+network is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from countless.engine.text.pieces import MOST_PIECES, required, union
 
 
 def refine(strings: Automaton, summary: Substrings, estimate: Callable[[Automaton], Answer]) -> Answer:
-    """The share of rows whose string is in ``strings``: by counts, or else by ``estimate``, within bounds of counts."""
+    """The share of rows whose string is in ``strings``: by counts, or else by ``estimate`` within bounds by counts."""
     counts = rows_of(strings, summary)
     total = float(summary.rows)
     if counts.steps < 0:
@@ -27,14 +28,14 @@ def refine(strings: Automaton, summary: Substrings, estimate: Callable[[Automato
     return _answer(counts.rows, counts, total, None)
 
 
-def _answer(rows: float, counts: RowRange, total: float, of_network: Answer | None) -> Answer:
+def _answer(rows: float, counts: RowRange, total: float, network_answer: Answer | None) -> Answer:
     return Answer(
         rows / total,
-        exact=of_network is None or of_network.exact,
-        particles=1 if of_network is None else of_network.particles,
+        exact=network_answer is None or network_answer.exact,
+        particles=1 if network_answer is None else network_answer.particles,
         visited=(),
-        forward_rows=0 if of_network is None else of_network.forward_rows,
-        sampling_error=None if of_network is None else of_network.sampling_error,
+        forward_rows=0 if network_answer is None else network_answer.forward_rows,
+        sampling_error=None if network_answer is None else network_answer.sampling_error,
         counted=counts.counted,
         least=counts.least / total,
         most=counts.most / total,
@@ -43,17 +44,17 @@ def _answer(rows: float, counts: RowRange, total: float, of_network: Answer | No
 
 
 def is_counted(strings: Automaton, summary: Substrings) -> bool:
-    """Whether the counts tell how many rows there are."""
+    """Whether the counts give the exact number of rows."""
     return bool(summary.rows) and rows_of(strings, summary).counted
 
 
 def are_estimated(strings: Automaton, summary: Substrings) -> bool:
-    """Whether the counts alone tell, exactly or not, so that no network is asked."""
+    """Whether the counts alone give an estimate, so that no network is asked."""
     return bool(summary.rows) and rows_of(strings, summary).steps >= 0
 
 
 def rows_of(strings: Automaton, summary: Substrings) -> RowRange:
-    """How many rows have one of ``strings``; ``steps`` is -1 if the counts only bound it."""
+    """The number of rows that have one of ``strings``. ``steps`` is -1 if the counts only bound it."""
     by_summary: dict[int, RowRange] = strings.derived.setdefault("rows", {})
     if id(summary) not in by_summary:
         by_summary[id(summary)] = _rows_of(strings, summary)
@@ -67,22 +68,25 @@ def _rows_of(strings: Automaton, summary: Substrings) -> RowRange:
         return RowRange(rows, rows, rows)
     reader = PieceReader(strings, summary)
     by_union: list[RowRange] = []
-    listed, excluded = strings.is_finite, (~strings).is_finite  # the rest of a list is no union of pieces
-    if not excluded and (pieces := reader.pieces(union)) is not None:
+    is_listed, is_complement_listed = (
+        strings.is_finite,
+        (~strings).is_finite,
+    )  # the complement of a finite set is no union of pieces
+    if not is_complement_listed and (pieces := reader.pieces(union)) is not None:
         by_union.append(reader.any_of(pieces))
         if by_union[0].counted or (len(pieces) == 1 and len(strings.letters.characters) > MOST_PIECES):
-            return by_union[0]  # what does not contain it would be a union of a piece for each other letter
-    other = PieceReader(~strings, summary)
-    if not (listed and by_union) and (others := other.pieces(union)) is not None:
-        by_union.append(other.any_of(others).complement(total))
+            return by_union[0]  # its complement would need a piece for each other letter
+    complement_reader = PieceReader(~strings, summary)
+    if not (is_listed and by_union) and (complement_pieces := complement_reader.pieces(union)) is not None:
+        by_union.append(complement_reader.any_of(complement_pieces).complement(total))
     if by_union:
-        return min(by_union, key=lambda each: each.most - each.least)
-    own, rest = reader.bounded(other), other.bounded(reader)
-    least, most = max(own.least, total - rest.most), min(own.most, total - rest.least)
-    if own.most < total:
-        rows, steps = own.rows, own.steps
-    elif rest.most < total:
-        rows, steps = total - rest.rows, rest.steps
+        return min(by_union, key=lambda by_pieces: by_pieces.most - by_pieces.least)
+    bounds, complement = reader.bounded(complement_reader), complement_reader.bounded(reader)
+    least, most = max(bounds.least, total - complement.most), min(bounds.most, total - complement.least)
+    if bounds.most < total:
+        rows, steps = bounds.rows, bounds.steps
+    elif complement.most < total:
+        rows, steps = total - complement.rows, complement.steps
     else:
         rows, steps = total, -1
     return RowRange(min(max(rows, least), most), least, max(least, most), steps)
@@ -103,10 +107,10 @@ class KnownPart:
 
 
 def smallest_part(strings: Automaton, summary: Substrings, alone: bool) -> KnownPart | None:
-    """Of the counted text that all ``strings`` contain, that of the fewest rows; None if there is none.
+    """The counted text with the fewest rows that all ``strings`` contain; None if there is none.
 
-    Strings without regard to case have none. If nothing else is asked (``alone``), a pattern that is a union of pieces
-    has none either: these are counted.
+    Case-insensitive strings have none. If the filter stands ``alone``, a pattern that is a union of pieces has none
+    either: its pieces are counted.
     """
     reader = PieceReader(strings, summary)
     if reader.folded or (alone and reader.pieces(union) is not None):

@@ -1,7 +1,7 @@
 """Token trees in NumPy: a causal Transformer that evaluates several nodes at a time, layer by layer.
 
-``kernel_c/text.h`` is the same compiled. A node's parent has a smaller number, so nodes can be computed in their order
-and find the keys and values of their whole path.
+``kernel_c/text.h`` is the compiled twin. A parent has a smaller number than its children, so that nodes are computed in
+order and find the keys and values of their whole path.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from countless.engine.columns.runtime import softmax
 from countless.spec import TextSpec
 
 CHUNK = 256  # nodes that go through the layers together
-NOBODY = -1  # the parent of a root
+NO_PARENT = -1
 
 
 class TextTransformerArrays:
-    """The arrays of a text model, and what its trees have in common."""
+    """The arrays of a text model, shared by its trees."""
 
     def __init__(self, spec: TextSpec, weights: dict[str, Weights], shift: Weights) -> None:
         self.spec = spec
         self.weights = weights
         self._hash_ids = np.array(spec.hash_ids, dtype=np.uint32)
         self._base = PlainTree(self, shift)
-        _ = self._base.roots  # computed now, for all that are copied from it
+        _ = self._base.roots  # computed once, before the tree is copied
 
     def tree(self, shifts: Weights | None) -> PlainTree:
-        """A tree with roots of each context, which adds its ``shifts`` (contexts, width) to every token.
+        """A tree with roots for each context, whose shift (of ``shifts``: contexts, width) is added to every token.
 
-        If None is given there is one context, in which nothing is known.
+        With None there is one context, in which nothing is known.
         """
         return self._base.copy() if shifts is None else PlainTree(self, shifts)
 
     def linear(self, name: str, x: Weights) -> Weights:
-        found: Weights = x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
-        return found
+        out: Weights = x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
+        return out
 
     def norm(self, name: str, x: Weights) -> Weights:
         x = x - x.mean(axis=-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + np.float32(1e-5))
-        found: Weights = x * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
-        return found
+        out: Weights = x * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
+        return out
 
     def embedded(self, tokens: IntArray, positions: IntArray) -> Weights:
-        """First vectors of tokens (B, D), each row of which has a path from its last token back."""
+        """Input vectors of tokens. Each row of ``tokens`` (B, D) is a path, from the last token backwards."""
         x: Weights = self.weights["embedding"][tokens[:, 0]] + self.weights["positions"][positions]
         hashes = np.full(len(tokens), 2166136261, dtype=np.uint32)
         for length in range(max(self.spec.grams, default=0)):
@@ -65,19 +65,19 @@ class TextTransformerArrays:
 
 
 class PlainTree:
-    """A :class:`~countless.engine.text.Tree` on NumPy; ``shifts`` (contexts, width) go to every token of theirs."""
+    """A :class:`~countless.engine.text.Tree` on NumPy. ``shifts`` (contexts, width) are added to all tokens."""
 
     def __init__(self, network: TextTransformerArrays, shifts: Weights) -> None:
-        spec, each = network.spec, network.spec.length + 1
+        spec, roots_per_context = network.spec, network.spec.length + 1
         self._network, self._shifts = network, shifts
-        self._size = len(shifts) * each
+        self._size = len(shifts) * roots_per_context
         self._room = 2 * self._size
-        self._parents = np.full(self._room, NOBODY, dtype=np.int64)
+        self._parents = np.full(self._room, NO_PARENT, dtype=np.int64)
         self._tokens = np.full(self._room, spec.mask, dtype=np.int64)
-        self._contexts, self._positions = np.divmod(np.arange(self._room), each)
+        self._contexts, self._positions = np.divmod(np.arange(self._room), roots_per_context)
         # (blocks, keys and values, room, heads, width of a head)
         self._keys = np.empty((spec.blocks, 2, self._room, spec.heads, spec.width // spec.heads), dtype=np.float32)
-        self.starts = self._compute(np.arange(0, self._size, each))
+        self.starts = self._compute(np.arange(0, self._size, roots_per_context))
         self.starts.setflags(write=False)
 
     @cached_property
@@ -87,12 +87,12 @@ class PlainTree:
         return roots
 
     def copy(self) -> PlainTree:
-        """A tree with the same roots, all of which are computed."""
-        made = copy(self)
-        made.roots = self.roots
+        """A tree with the same roots, already computed."""
+        tree = copy(self)
+        tree.roots = self.roots
         for name in ("_parents", "_tokens", "_contexts", "_positions", "_keys"):
-            setattr(made, name, getattr(self, name).copy())
-        return made
+            setattr(tree, name, getattr(self, name).copy())
+        return tree
 
     @property
     def size(self) -> int:
@@ -127,19 +127,19 @@ class PlainTree:
             raise ValueError("a token is neither a symbol nor MASK")
         self._reserve(start + count)
         for node, parent in enumerate(parents.tolist(), start):
-            before = self._positions[parent]
-            here = before + 1 if positions is None else positions[node - start]
-            if not before < here <= spec.length:
+            parent_position = self._positions[parent]
+            position = parent_position + 1 if positions is None else positions[node - start]
+            if not parent_position < position <= spec.length:
                 raise ValueError("a position is beyond the model's length, or not after its parent's")
-            self._positions[node], self._contexts[node] = here, self._contexts[parent]
-        roots = len(self._shifts) * (spec.length + 1)
-        if np.any((parents < roots) & (parents % (spec.length + 1) > 0)):
-            _ = self.roots  # they are computed when somebody needs them
+            self._positions[node], self._contexts[node] = position, self._contexts[parent]
+        root_count = len(self._shifts) * (spec.length + 1)
+        if np.any((parents < root_count) & (parents % (spec.length + 1) > 0)):
+            _ = self.roots  # computes the roots, which are needed now
         self._parents[start : start + count] = parents
         self._tokens[start : start + count] = tokens
-        found = self._compute(np.arange(start, start + count))
+        probabilities = self._compute(np.arange(start, start + count))
         self._size += count
-        return found
+        return probabilities
 
     def _reserve(self, nodes: int) -> None:
         while nodes > self._room:
@@ -149,14 +149,14 @@ class PlainTree:
             self._keys = np.concatenate([self._keys, np.empty_like(self._keys)], axis=2)
 
     def _compute(self, nodes: IntArray) -> Weights:
-        """The probabilities after these nodes; their keys and values are kept."""
-        found = [self._some(nodes[first : first + CHUNK]) for first in range(0, len(nodes), CHUNK)]
-        return np.concatenate([np.empty((0, self._network.spec.symbols), dtype=np.float32), *found])
+        """The probabilities after these nodes. Their keys and values are stored."""
+        chunks = [self._compute_chunk(nodes[start : start + CHUNK]) for start in range(0, len(nodes), CHUNK)]
+        return np.concatenate([np.empty((0, self._network.spec.symbols), dtype=np.float32), *chunks])
 
-    def _some(self, nodes: IntArray) -> Weights:
+    def _compute_chunk(self, nodes: IntArray) -> Weights:
         network, spec = self._network, self._network.spec
         path = self._paths(nodes)
-        tokens = np.where(path == NOBODY, spec.mask, self._tokens[path])
+        tokens = np.where(path == NO_PARENT, spec.mask, self._tokens[path])
         x = network.embedded(tokens, self._positions[nodes]) + self._shifts[self._contexts[nodes]]
         for block in range(spec.blocks):
             name = f"blocks.{block}"
@@ -169,19 +169,19 @@ class PlainTree:
         return network.probabilities(x)
 
     def _paths(self, nodes: IntArray) -> IntArray:
-        """Each node and its ancestors (B, D), from the node back, and NOBODY before its root."""
+        """Each node and its ancestors (B, D), from the node backwards, padded with NO_PARENT."""
         columns = [nodes]
         while True:
-            above = np.where(columns[-1] == NOBODY, NOBODY, self._parents[columns[-1]])
-            if np.all(above == NOBODY):
+            above = np.where(columns[-1] == NO_PARENT, NO_PARENT, self._parents[columns[-1]])
+            if np.all(above == NO_PARENT):
                 return np.stack(columns, axis=1)
             columns.append(above)
 
     def _attended(self, block: int, path: IntArray, query: Weights) -> Weights:
-        """What each node (B, heads, width of a head) finds along its path, (B, width)."""
-        there = np.maximum(path, 0)
-        keys, values = self._keys[block, 0, there], self._keys[block, 1, there]  # (B, D, heads, width of a head)
+        """Attention of each node's query (B, heads, width of a head) over its path: (B, width)."""
+        nodes = np.maximum(path, 0)
+        keys, values = self._keys[block, 0, nodes], self._keys[block, 1, nodes]  # (B, D, heads, width of a head)
         scores = np.einsum("bhe,bdhe->bhd", query, keys) / np.sqrt(np.float32(query.shape[-1]))
-        scores = np.where((path == NOBODY)[:, None, :], -np.inf, scores)
-        found: Weights = np.einsum("bhd,bdhe->bhe", softmax(scores).astype(np.float32), values)
-        return found.reshape(len(path), -1)
+        scores = np.where((path == NO_PARENT)[:, None, :], -np.inf, scores)
+        attended: Weights = np.einsum("bhd,bdhe->bhe", softmax(scores).astype(np.float32), values)
+        return attended.reshape(len(path), -1)

@@ -1,4 +1,4 @@
-"""The base classes of baselines: same clauses, same type of answer, and a report of their size."""
+"""The base classes of baselines, which take the same clauses as a model and return the same type of estimate."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from countless.region import Region
 
 WIDTHS = {"BOOLEAN": 1, "TINYINT": 1, "UTINYINT": 1, "SMALLINT": 2, "USMALLINT": 2, "INTEGER": 4, "UINTEGER": 4}
 WIDTHS |= {"FLOAT": 4, "DATE": 4, "HUGEINT": 16, "UHUGEINT": 16}
-WIDTH = 8  # bytes of a value of any other type that is not a string
+WIDTH = 8  # bytes of a value of any other type except strings
 
 
 class Baseline(ABC):
-    """A way to count that needs the table, or has to look at it first.
+    """Another way to estimate counts, which scans the table or summarises it first.
 
-    ``rows`` has the table, and ``bytes`` are what is kept to answer. A ``slow`` one is asked fewer questions.
+    ``rows`` is the number of rows of the table, ``bytes`` the size of what the baseline stores. A ``slow`` baseline
+    gets fewer questions.
     """
 
     method: str
@@ -39,12 +40,12 @@ class Baseline(ABC):
     def estimate(self, where: str) -> Estimate:
         """The number of rows that ``where`` keeps."""
 
-    def close(self) -> None:  # noqa: B027  most hold nothing open
+    def close(self) -> None:  # noqa: B027  most have nothing to close
         """Close connections and servers."""
 
 
 class EncodedBaseline(Baseline):
-    """A baseline that reads clauses as the model does, and knows the encoded table."""
+    """A baseline that compiles clauses as the model does, and has the encoded table."""
 
     def __init__(self, table: Table) -> None:
         self.rows = table.rows
@@ -60,7 +61,7 @@ class EncodedBaseline(Baseline):
 
     @abstractmethod
     def _answer(self, region: Region) -> tuple[float, float, float]:
-        """Selectivity, and the bounds of its error bar."""
+        """The selectivity and the bounds of its error bar."""
 
 
 def answered(method: str, where: str, total: int, shares: tuple[float, float, float], started: float) -> Estimate:
@@ -80,7 +81,7 @@ def answered(method: str, where: str, total: int, shares: tuple[float, float, fl
 
 
 def stored_bytes(column: Column) -> NDArray[np.int64]:
-    """What each value of a column takes: this many bytes for a number, and as many as it has for a string.
+    """The bytes of each value of a column: the width of its type, or the length of a string.
 
     >>> stored_bytes(Column("c", "VARCHAR", ("a", "four"), True)), stored_bytes(Column("n", "INTEGER", ("1",), False))
     (array([1, 4]), array([4]))
@@ -90,7 +91,7 @@ def stored_bytes(column: Column) -> NDArray[np.int64]:
 
 
 def value_bytes(source: Source) -> int:
-    """The values of a table as they are in memory: this many bytes for a number, and as many as it has for a string.
+    """The bytes of a table's values in memory: the width of the type, or the lengths of strings.
 
     >>> import duckdb
     >>> value_bytes(Source.open(duckdb.sql("SELECT range::INTEGER AS n, 'four' AS t FROM range(10)")))

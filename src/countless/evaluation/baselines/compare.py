@@ -14,14 +14,14 @@ from countless.evaluation.baselines.registry import Material, make
 from countless.evaluation.evaluate import Evaluation
 from countless.workload import Query
 
-SLOW_QUERIES = 100  # that a slow method is asked
+SLOW_QUERIES = 100  # queries for a slow method
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What one method keeps, and what it made of the questions that it could answer.
+    """The size of one method, and the evaluation of the questions that it could answer.
 
-    ``problem`` says why there is no evaluation, or why of some questions there is no answer.
+    ``problem`` says why there is no evaluation, or why some questions have no answer.
     """
 
     method: str
@@ -33,17 +33,20 @@ class Compared:
 
     @property
     def answered(self) -> int:
-        """How many questions it answered."""
+        """The number of answered questions."""
         return 0 if self.evaluation is None else len(self.evaluation.queries)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain data; what is not known is null."""
-        found = None if self.evaluation is None else self.evaluation.to_json()
+        """Plain data; unknown values are null."""
+        evaluation = None if self.evaluation is None else self.evaluation.to_json()
         return {
             "method": self.method,
             "bytes": self.bytes,
             "prepared_seconds": self.seconds,
-            **{key: None if found is None else found[key] for key in ("latency_ms", "q_error", "coverage", "by_class")},
+            **{
+                key: None if evaluation is None else evaluation[key]
+                for key in ("latency_ms", "q_error", "coverage", "by_class")
+            },
             "queries": self.asked,
             "answered": self.answered,
             "problem": self.problem,
@@ -54,30 +57,30 @@ def put_to(
     method: str,
     answer: Callable[[str], Estimate],
     queries: Sequence[Query],
-    kept: int,
+    size: int,
     seconds: float | None = None,
     on_query: Callable[[], None] | None = None,
 ) -> Compared:
-    """Every question put to one method. What it cannot answer is left out, and counted."""
-    asked, estimates, problem = [], [], None
+    """Ask one method every question. Questions that it cannot answer are left out and counted."""
+    answered_queries, estimates, problem = [], [], None
     for number, query in enumerate(queries):
         try:
             if number == 0:
-                answer(query.where)  # the first answer pays for what is made once
+                answer(query.where)  # warm-up: the first answer also builds caches
             estimates.append(answer(query.where))
-            asked.append(query)
+            answered_queries.append(query)
         except CountlessError as error:
             problem = problem or one_line(error)
         if on_query is not None:
             on_query()
-    evaluation = Evaluation(method, tuple(asked), tuple(estimates)) if asked else None
-    return Compared(method, len(queries), kept, seconds, evaluation, problem)
+    evaluation = Evaluation(method, tuple(answered_queries), tuple(estimates)) if answered_queries else None
+    return Compared(method, len(queries), size, seconds, evaluation, problem)
 
 
 def compare(
     names: Sequence[str], material: Material, queries: Sequence[Query], on_query: Callable[[], None] | None = None
 ) -> Iterator[Compared]:
-    """The same questions for each of the baselines in turn. One that cannot be had here is a problem, not an error."""
+    """Ask each of the baselines the same questions. A baseline that is not available is a problem, not an error."""
     for name in names:
         started = time.perf_counter()
         try:
@@ -87,15 +90,15 @@ def compare(
             continue
         seconds = time.perf_counter() - started
         try:
-            yield put_to(name, baseline.estimate, _asked(baseline, queries), baseline.bytes, seconds, on_query)
+            yield put_to(name, baseline.estimate, _queries_for(baseline, queries), baseline.bytes, seconds, on_query)
         finally:
             baseline.close()
 
 
 def one_line(error: CountlessError) -> str:
-    """What an error says, without the spot in the clause."""
+    """An error's message without the marked clause."""
     return str(error).splitlines()[0]
 
 
-def _asked(baseline: Baseline, queries: Sequence[Query]) -> Sequence[Query]:
+def _queries_for(baseline: Baseline, queries: Sequence[Query]) -> Sequence[Query]:
     return queries[:SLOW_QUERIES] if baseline.slow else queries

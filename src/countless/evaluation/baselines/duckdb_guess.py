@@ -1,4 +1,4 @@
-"""A baseline: DuckDB's own cardinality estimate."""
+"""The baseline of DuckDB's own cardinality estimate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from countless.evaluation.baselines.base import Baseline, answered
 class DuckDbGuess(Baseline):
     """The number of rows that DuckDB's optimizer expects a filter to keep. It has no error bar.
 
-    It keeps the least and the greatest value of every column and a guess how many there are, as DuckDB has them.
+    DuckDB stores the least and the greatest value of every column, and an estimate of its number of values.
     """
 
     method = "duckdb-guess"
@@ -23,10 +23,10 @@ class DuckDbGuess(Baseline):
     def __init__(self, table: Any) -> None:
         source = Source.open(table)
         self.rows = source.count()
-        self._table = source.sampled(self.rows, 0)  # a table of its own, of which it has statistics
-        message = ", ".join(f"stats({quote_identifier(name)})" for name, _ in self._table.columns())
-        kept = self._table.rows(f"SELECT {message} FROM {self._table.table} LIMIT 1")
-        self.bytes = sum(len(str(statistics).encode()) for row in kept for statistics in row)
+        self._table = source.sampled(self.rows, 0)  # a table in DuckDB, which has statistics
+        stats_calls = ", ".join(f"stats({quote_identifier(name)})" for name, _ in self._table.columns())
+        stats_rows = self._table.rows(f"SELECT {stats_calls} FROM {self._table.table} LIMIT 1")
+        self.bytes = sum(len(str(statistics).encode()) for row in stats_rows for statistics in row)
 
     def estimate(self, where: str) -> Estimate:
         """The number of rows that ``where`` keeps."""
@@ -39,6 +39,6 @@ class DuckDbGuess(Baseline):
 def _expected(plan: Any) -> float:
     """The estimate at the top of a plan, or at the topmost operator that has one."""
     for operator in plan:
-        told = operator.get("extra_info", {}).get("Estimated Cardinality")
-        return float(told) if told is not None else _expected(operator["children"])
+        cardinality = operator.get("extra_info", {}).get("Estimated Cardinality")
+        return float(cardinality) if cardinality is not None else _expected(operator["children"])
     return 0.0

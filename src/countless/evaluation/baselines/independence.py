@@ -1,4 +1,4 @@
-"""A baseline: per-column histograms, multiplied under the independence assumption."""
+"""The baseline of per-column histograms, multiplied under the independence assumption."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from countless.workload import accepted
 
 
 class Independence(EncodedBaseline):
-    """The exact frequency of every value of every column, multiplied as if columns knew nothing of each other.
+    """The exact frequency of every value of every column, multiplied as if columns were independent.
 
-    Of a column with a grid it has the frequencies of the cells, and interpolates within them as the model does.
-    It has no error bar: the bounds are none and all of the rows.
+    For a column with a grid it has the frequencies of the cells, and interpolates within them as the model does.
+    It has no error bar: the bounds are 0 and all rows.
     """
 
     method = "independence"
@@ -39,7 +39,7 @@ class Independence(EncodedBaseline):
 
     def _box(self, box: Box) -> float:
         share = 1.0
-        for item in box.filters:
-            frequencies, digits = self._columns[item.positions[0]]
-            share *= float(frequencies @ accepted(digits, item.constraint))
+        for box_filter in box.filters:
+            frequencies, digits = self._columns[box_filter.positions[0]]
+            share *= float(frequencies @ accepted(digits, box_filter.constraint))
         return share

@@ -1,4 +1,4 @@
-"""The registry of baselines by name, which every command uses."""
+"""The registry of baselines by name."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from countless.query.rewrites.derivation import derive
 if TYPE_CHECKING:
     from countless.evaluation.baselines.postgres.planner import LoadedTable
 
-SHARE = 0.01  # of the rows, in a sample
+SHARE = 0.01  # of the rows that a sample has
 
 
 @dataclass
 class Material:
-    """What baselines are made from: a table, and what a model of it knows. What several of them need is made once."""
+    """What baselines are made from: a table and the schema of its model. Shared intermediate results are made once."""
 
     table: Any
     schema: Schema
@@ -44,7 +44,7 @@ class Material:
 
     @cached_property
     def encoded(self) -> Table:
-        """The model's columns as codes. Its text is known by name, and not read."""
+        """The model's columns as codes. Text columns are in the schema, but not read."""
         names = tuple(column.name for column in self.schema.coded)
         self.tell("encoding the table")
         table = Table.encode(Source.open(self.table), EncodeOptions(columns=names, no_text=names))
@@ -105,7 +105,7 @@ FRACTION = re.compile(r"row-sample-(\d+(?:\.\d+)?)%")
 
 
 def make(name: str, material: Material) -> Baseline:
-    """The baseline of this name. A name such as ``row-sample-0.1%`` says how many of the rows are sampled."""
+    """The baseline of this name. A name such as ``row-sample-0.1%`` gives the share of sampled rows."""
     share = _share(name)
     if share is None:
         return BASELINES[name](material)
@@ -113,22 +113,22 @@ def make(name: str, material: Material) -> Baseline:
 
 
 def check(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, each once, if all are known.
+    """The distinct names. Raises an error for an unknown one.
 
     >>> check(["scan", "row-sample-0.1%"])
     ('scan', 'row-sample-0.1%')
     """
-    found = tuple(dict.fromkeys(names))
-    for name in found:
+    distinct = tuple(dict.fromkeys(names))
+    for name in distinct:
         if name not in BASELINES and _share(name) is None:
             raise CountlessError(
                 f"unknown baseline {name!r}: choose from {', '.join(BASELINES)}, or a share such as row-sample-0.1%"
             )
-    return found
+    return distinct
 
 
 def _share(name: str) -> float | None:
-    """The share in a row sample's name."""
+    """The share in the name of a row sample; None for any other name."""
     match = FRACTION.fullmatch(name)
     share = float(match[1]) / 100 if match else 0.0
     return share if 0 < share <= 1 else None

@@ -1,4 +1,4 @@
-"""A baseline: a random sample of encoded rows, scanned."""
+"""The baseline of a scanned sample of encoded rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Z90 = 1.6448536269514722  # two-sided 90% of a normal distribution
 class RowSample(EncodedBaseline):
     """The share of matching rows in a sample, with Wilson's interval around it.
 
-    It samples the encoded table. Of a column with a grid it knows a row's cell and not its value, so that a row counts
-    by the share of its cell that matches: more exact than a sample of the values would be for a range, and less for
-    a combination of filters that part the rows of one cell.
+    It samples the encoded table. For a column with a grid it has each row's cell, not its value, so a row counts by the
+    share of its cell that matches. For a range that is more exact than a sample of values; it is less exact for several
+    filters that split the rows of one cell.
     """
 
     method = "row-sample"
@@ -29,9 +29,9 @@ class RowSample(EncodedBaseline):
     def __init__(self, table: Table, share: float = 0.01, seed: int = 0) -> None:
         super().__init__(table)
         size = max(1, round(table.rows * share))
-        chosen = np.sort(np.random.default_rng(seed).choice(table.rows, size=size, replace=False))
+        sampled_rows = np.sort(np.random.default_rng(seed).choice(table.rows, size=size, replace=False))
         schema = replace(table.schema, rows=size, columns=table.schema.coded)
-        self._sample = Table(schema, tuple(codes[chosen] for codes in table.codes))
+        self._sample = Table(schema, tuple(codes[sampled_rows] for codes in table.codes))
         self.bytes = sum(_sampled_bytes(self._sample, index) for index in range(len(schema.coded)))
 
     def _answer(self, region: Region) -> tuple[float, float, float]:
@@ -39,7 +39,7 @@ class RowSample(EncodedBaseline):
 
 
 def _sampled_bytes(sample: Table, index: int) -> int:
-    """What the values of one column take; for a grid, the average of its knots. NULL takes nothing."""
+    """The bytes of one column's values; for a grid, of the average knot. NULL has none."""
     column = sample.schema.coded[index]
     lengths = stored_bytes(column)
     if column.grid is not None:
@@ -49,8 +49,8 @@ def _sampled_bytes(sample: Table, index: int) -> int:
 
 
 def wilson(share: float, size: int) -> tuple[float, float, float]:
-    """A share of a sample of this many rows, and the bounds of Wilson's interval at 90%."""
+    """A share of ``size`` sampled rows, and the bounds of Wilson's interval at 90%."""
     z2 = Z90 * Z90 / size
     center = (share + z2 / 2) / (1 + z2)
-    spread = math.sqrt(share * (1 - share) * z2 + z2 * z2 / 4) / (1 + z2)
-    return share, max(0.0, center - spread), min(1.0, center + spread)
+    half_width = math.sqrt(share * (1 - share) * z2 + z2 * z2 / 4) / (1 + z2)
+    return share, max(0.0, center - half_width), min(1.0, center + half_width)

@@ -1,4 +1,4 @@
-"""A baseline: a random sample of rows in DuckDB, which supports any clause and text."""
+"""The baseline of a row sample in DuckDB, which supports every clause, also on text."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class SampleScan(Baseline):
     def estimate(self, where: str) -> Estimate:
         """The number of rows that ``where`` keeps."""
         started = time.perf_counter()
-        (found,) = self._sample.counts([where])
-        return answered(self.method, where, self.rows, wilson(found / self.size, self.size), started)
+        (hits,) = self._sample.counts([where])
+        return answered(self.method, where, self.rows, wilson(hits / self.size, self.size), started)

@@ -1,4 +1,4 @@
-"""The exact count, by a scan of the table."""
+"""The baseline of a full scan, which is the exact count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from countless.evaluation.baselines.base import Baseline, value_bytes
 
 
 class Scan(Baseline):
-    """DuckDB's exact count, read from the table's own file each time, which is what it keeps."""
+    """DuckDB's exact count, from a scan of the table's own file. Its size is that of the file."""
 
     method = "scan"
     slow = True

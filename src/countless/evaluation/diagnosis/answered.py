@@ -10,12 +10,12 @@ from typing import Any
 from countless.estimator.answers.estimate import q_error
 from countless.query.parsing.conjuncts import Conjunct
 
-Tell = Callable[[str, int, int], None]  # a stage, how much of it is done, and of how much
+Tell = Callable[[str, int, int], None]  # progress: a stage, the number done, and the total
 
 
 @dataclass(frozen=True)
 class DiagnosedQuery:
-    """A query taken apart, with the model's names for the columns, and its true count."""
+    """A query with its filters, which have the model's names of columns, and its true count."""
 
     where: str
     filters: tuple[Conjunct, ...]
@@ -23,17 +23,17 @@ class DiagnosedQuery:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it filters on, each once."""
-        return tuple(dict.fromkeys(name for part in self.filters for name in part.columns))
+        """The distinct filtered columns."""
+        return tuple(dict.fromkeys(name for conjunct in self.filters for name in conjunct.columns))
 
 
 @dataclass(frozen=True)
 class Settled:
-    """The model's own answer to a query, as far as it can be found.
+    """The model's own answer to a query, without sampling error as far as possible.
 
-    ``how`` is ``exact`` (nothing was sampled), ``settled`` (two independent walks agree, and with the answer before) or
-    ``moving`` (they do not, even with the most particles that were allowed). ``rows`` is the mean of the two.
-    ``particles`` is what each had, None if the estimate was exact already; ``apart`` is the factor between them.
+    ``how`` is ``exact`` (nothing was sampled), ``settled`` (two independent walks agree with each other and with the
+    previous answer) or ``moving`` (they do not, even with the most particles). ``rows`` is the mean of the two walks,
+    ``particles`` their number of particles (None if the estimate was exact), and ``apart`` the ratio of their answers.
     """
 
     rows: float
@@ -44,15 +44,15 @@ class Settled:
 
 @dataclass(frozen=True)
 class AnsweredQuery:
-    """A question, the estimator's answer, and the model's own.
+    """A question with the estimate, and the model's own answer without sampling error.
 
-    In logarithms the query's error is the sampler's and the model's together: estimate to own answer, own answer to
-    truth. Everything is at least one row, as in the q-error.
+    In logarithms the error is the sum of the sampler's (estimate to model answer) and the model's (model answer to
+    truth). All are at least one row, as in the q-error.
     """
 
     question: DiagnosedQuery
     estimate: float
-    own: Settled
+    model_answer: Settled
 
     @property
     def q_error(self) -> float:
@@ -62,16 +62,16 @@ class AnsweredQuery:
     @property
     def sampler_error(self) -> float:
         """The factor between the estimate and the model's own answer."""
-        return q_error(self.estimate, self.own.rows)
+        return q_error(self.estimate, self.model_answer.rows)
 
     @property
     def model_error(self) -> float:
         """The factor between the model's own answer and the truth."""
-        return q_error(self.own.rows, self.question.truth)
+        return q_error(self.model_answer.rows, self.question.truth)
 
     @property
     def is_samplers(self) -> bool:
-        """Whether the sampler's is the larger part."""
+        """Whether the sampler's error is the larger part."""
         return self.sampler_error > self.model_error
 
     def to_json(self) -> dict[str, Any]:
@@ -81,9 +81,9 @@ class AnsweredQuery:
             "filters": len(self.question.filters),
             "truth": self.question.truth,
             "estimate": self.estimate,
-            "own": self.own.rows,
-            "own_how": self.own.how,
-            "own_particles": self.own.particles,
+            "own": self.model_answer.rows,
+            "own_how": self.model_answer.how,
+            "own_particles": self.model_answer.particles,
             "q_error": self.q_error,
             "sampler_error": self.sampler_error,
             "model_error": self.model_error,
@@ -91,7 +91,7 @@ class AnsweredQuery:
 
 
 def signed_error(estimate: float, truth: float) -> float:
-    """The logarithm of estimate over truth, both at least one row: positive if too much was answered.
+    """The logarithm of estimate over truth, both at least one row: positive for an overestimate.
 
     >>> signed_error(100, 100), round(signed_error(0.2, 10), 3)
     (0.0, -2.303)

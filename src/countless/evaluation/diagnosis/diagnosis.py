@@ -13,9 +13,9 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.model_table import open_table
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Tell
 from countless.evaluation.diagnosis.blame import Blamed, blamed
+from countless.evaluation.diagnosis.convergence import CHUNK, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.groups import Group, by_direction, by_filters, by_truth, quantiles
-from countless.evaluation.diagnosis.questions import given_questions, random_questions
-from countless.evaluation.diagnosis.settling import CHUNK, ConvergenceLimits, settle
+from countless.evaluation.diagnosis.questions import random_questions, workload_questions
 from countless.evaluation.diagnosis.suspects import Suspect, suspect_columns, suspect_pairs
 from countless.workload import Query
 
@@ -24,29 +24,29 @@ WORST = 20
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The errors of a model: by kinds of queries, by column and pair, the sampler's against its own, and the worst."""
+    """The errors of a model: by kind of query, by column and pair, of sampler and model, and the worst queries."""
 
     answers: tuple[AnsweredQuery, ...]
     columns: tuple[Suspect, ...]
     pairs: tuple[Suspect, ...]
     worst: tuple[Blamed, ...]
     effort: ConvergenceLimits
-    passed_over: int = 0  # queries of a workload that ask about text
+    passed_over: int = 0  # queries of the workload that filter text
 
     @property
     def q_error(self) -> dict[str, float]:
         """Quantiles of the factor between estimate and truth."""
-        return quantiles([item.q_error for item in self.answers])
+        return quantiles([answer.q_error for answer in self.answers])
 
     @property
     def sampler_error(self) -> dict[str, float]:
         """Quantiles of the factor between the estimate and the model's own answer."""
-        return quantiles([item.sampler_error for item in self.answers])
+        return quantiles([answer.sampler_error for answer in self.answers])
 
     @property
     def model_error(self) -> dict[str, float]:
         """Quantiles of the factor between the model's own answer and the truth."""
-        return quantiles([item.model_error for item in self.answers])
+        return quantiles([answer.model_error for answer in self.answers])
 
     @property
     def by_filters(self) -> tuple[Group, ...]:
@@ -60,29 +60,29 @@ class Diagnosis:
 
     @property
     def by_direction(self) -> tuple[Group, ...]:
-        """The q-errors of answers that are too large, too small, and right."""
+        """The q-errors of answers that are too large, too small, and exact."""
         return by_direction(self.answers)
 
     @property
-    def own(self) -> dict[str, int]:
-        """How many of the model's own answers are exact, settled, and still moving."""
-        found = Counter(item.own.how for item in self.answers)
-        return {how: found[how] for how in ("exact", "settled", "moving")}
+    def model_answer_counts(self) -> dict[str, int]:
+        """The numbers of the model's own answers that are exact, settled, and still moving."""
+        counts = Counter(answer.model_answer.how for answer in self.answers)
+        return {how: counts[how] for how in ("exact", "settled", "moving")}
 
     @property
     def samplers(self) -> int:
-        """For how many queries the sampler's is the larger part of the error."""
-        return sum(item.is_samplers for item in self.answers)
+        """The number of queries in which the sampler's error is the larger part."""
+        return sum(answer.is_samplers for answer in self.answers)
 
     @property
     def blamed_columns(self) -> list[tuple[tuple[str, ...], int]]:
-        """Sets of columns that are to blame among the worst, and how often."""
-        sets = Counter(item.blame.columns for item in self.worst if item.blame is not None and not item.blame.whole)
-        return sorted(sets.items(), key=lambda item: (-item[1], len(item[0]), item[0]))
+        """Sets of columns that are to blame for the worst queries, with their numbers of queries."""
+        sets = Counter(bad.blame.columns for bad in self.worst if bad.blame is not None and not bad.blame.whole)
+        return sorted(sets.items(), key=lambda entry: (-entry[1], len(entry[0]), entry[0]))
 
     def to_json(self, *, answers: bool = False) -> dict[str, Any]:
-        """Plain data; with ``answers``, of every query too."""
-        facts: dict[str, Any] = {
+        """Plain data; with ``answers``, also of every query."""
+        fields: dict[str, Any] = {
             "queries": len(self.answers),
             "passed_over": self.passed_over,
             "q_error": self.q_error,
@@ -95,14 +95,14 @@ class Diagnosis:
                 "sampler_error": self.sampler_error,
                 "model_error": self.model_error,
                 "larger_part": self.samplers,
-                "larger_part_of_worst": sum(item.blame is None for item in self.worst),
-                "own_answers": self.own,
+                "larger_part_of_worst": sum(bad.blame is None for bad in self.worst),
+                "own_answers": self.model_answer_counts,
                 "most_particles": self.effort.most,
                 "agree_within": round(self.effort.agree - 1, 6),
             },
-            "worst": [item.to_json() for item in self.worst],
+            "worst": [bad.to_json() for bad in self.worst],
         }
-        return facts | {"answers": [item.to_json() for item in self.answers]} if answers else facts
+        return fields | {"answers": [answer.to_json() for answer in self.answers]} if answers else fields
 
 
 def diagnose(
@@ -117,10 +117,11 @@ def diagnose(
     effort: ConvergenceLimits | None = None,
     tell: Tell = lambda stage, done, total: None,
 ) -> Diagnosis:
-    """Ask random queries, or those of a ``workload``, and find out where the errors are and whose they are.
+    """Estimate random queries, or those of a ``workload``, and find where the errors are and what causes them.
 
-    ``filters`` is the least and the largest number of them in a random query. ``particles`` fixes how many the answers
-    under question have. ``effort`` says how far to go for the model's own answers. ``tell`` receives the progress.
+    ``filters`` is the least and the largest number of filters of a random query. ``particles`` fixes the number of
+    particles of the estimates. ``effort`` limits the search for the model's own answers. ``tell`` receives the
+    progress.
     """
     schema, effort = estimator.schema, effort or ConvergenceLimits()
     if not schema.coded:
@@ -130,35 +131,39 @@ def diagnose(
         )
     source = open_table(table, schema)
     if workload is None:
-        asked = random_questions(schema, source, queries, seed, filters, tell)
+        questions = random_questions(schema, source, queries, seed, filters, tell)
     else:
         tell("reading the workload", 0, len(workload))
-        asked = given_questions(schema, source, workload)
-    answers = _answers(estimator, asked, particles, effort, tell)
+        questions = workload_questions(schema, source, workload)
+    answers = _answers(estimator, questions, particles, effort, tell)
     names = [column.name for column in schema.coded]
-    bad = [item for item in answers if item.q_error > 1.0]
-    worst = sorted(bad, key=lambda item: -item.q_error)[:WORST]
+    bad = [answer for answer in answers if answer.q_error > 1.0]
+    worst = sorted(bad, key=lambda answer: -answer.q_error)[:WORST]
     return Diagnosis(
         answers,
         suspect_columns(answers, names),
         suspect_pairs(answers, names),
         blamed(estimator, source, worst, tell),
         effort,
-        0 if workload is None else len(workload) - len(asked),
+        0 if workload is None else len(workload) - len(questions),
     )
 
 
 def _answers(
-    estimator: Estimator, asked: Sequence[DiagnosedQuery], particles: int | None, effort: ConvergenceLimits, tell: Tell
+    estimator: Estimator,
+    questions: Sequence[DiagnosedQuery],
+    particles: int | None,
+    effort: ConvergenceLimits,
+    tell: Tell,
 ) -> tuple[AnsweredQuery, ...]:
     estimates = []
-    for first in range(0, len(asked), CHUNK):
-        tell("answering", first, len(asked))
-        clauses = [question.where for question in asked[first : first + CHUNK]]
+    for start in range(0, len(questions), CHUNK):
+        tell("answering", start, len(questions))
+        clauses = [question.where for question in questions[start : start + CHUNK]]
         estimates += estimator.estimate_many(clauses, method=MODEL_METHOD, particles=particles)
-    tell("answering", len(asked), len(asked))
-    own = settle(estimator, asked, estimates, effort, particles, tell)
+    tell("answering", len(questions), len(questions))
+    model_answers = settle(estimator, questions, estimates, effort, particles, tell)
     return tuple(
-        AnsweredQuery(question, estimate.rows, found)
-        for question, estimate, found in zip(asked, estimates, own, strict=True)
+        AnsweredQuery(question, estimate.rows, model_answer)
+        for question, estimate, model_answer in zip(questions, estimates, model_answers, strict=True)
     )

@@ -33,28 +33,28 @@ def quantiles(errors: Sequence[float]) -> dict[str, float]:
     >>> quantiles([1.0, 2.0, 3.0])["p50"]
     2.0
     """
-    return {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()}
+    return {name: float(np.percentile(errors, percentile)) for name, percentile in QUANTILES.items()}
 
 
 def by_filters(answers: Sequence[AnsweredQuery]) -> tuple[Group, ...]:
     """By the number of filters that a query joins with AND."""
-    return _groups(answers, ((len(item.question.filters), str(len(item.question.filters))) for item in answers))
+    return _groups(answers, ((len(answer.question.filters), str(len(answer.question.filters))) for answer in answers))
 
 
 def by_truth(answers: Sequence[AnsweredQuery]) -> tuple[Group, ...]:
     """By the true count, in powers of ten."""
-    return _groups(answers, (band(item.question.truth) for item in answers))
+    return _groups(answers, (band(answer.question.truth) for answer in answers))
 
 
 def by_direction(answers: Sequence[AnsweredQuery]) -> tuple[Group, ...]:
-    """Too much, too little, and right to the row; where both are less than a row, it is right."""
+    """By too large, too small and exact answers. If answer and truth are both at most one row, the answer is exact."""
     names = {1: "over", -1: "under", 0: "even"}
-    signs = (int(np.sign(signed_error(item.estimate, item.question.truth))) for item in answers)
+    signs = (int(np.sign(signed_error(answer.estimate, answer.question.truth))) for answer in answers)
     return _groups(answers, ((-sign, names[sign]) for sign in signs))
 
 
 def band(count: int) -> tuple[int, str]:
-    """The power of ten that a count lies in, and its name.
+    """The number of digits of a count, and a label of that range.
 
     >>> band(0), band(9), band(10), band(123_456)
     ((0, '0'), (1, '1-9'), (2, '10-99'), (6, '100,000-999,999'))
@@ -66,10 +66,11 @@ def band(count: int) -> tuple[int, str]:
 
 
 def _groups(answers: Sequence[AnsweredQuery], keys: Iterable[tuple[int, str]]) -> tuple[Group, ...]:
-    """One group for each key, in their order."""
+    """One group for each key, in the order of keys."""
     errors: dict[tuple[int, str], list[float]] = {}
-    for item, key in zip(answers, keys, strict=True):
-        errors.setdefault(key, []).append(item.q_error)
+    for answer, key in zip(answers, keys, strict=True):
+        errors.setdefault(key, []).append(answer.q_error)
     return tuple(
-        Group(key[1], len(found), len(found) / len(answers), quantiles(found)) for key, found in sorted(errors.items())
+        Group(key[1], len(group_errors), len(group_errors) / len(answers), quantiles(group_errors))
+        for key, group_errors in sorted(errors.items())
     )

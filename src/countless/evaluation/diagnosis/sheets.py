@@ -12,71 +12,78 @@ from countless.evaluation.diagnosis.suspects import COLUMN_DEFINITION, PAIR_DEFI
 from countless.human_format import number
 from countless.sheet import Sheet, Strong
 
-SHOWN = 12  # suspects of each kind
+SHOWN = 12  # suspects in a table
 SURE_NOTE = "strong: more than two standard errors"
 SAMPLER = "the sampler"
 
 
-def findings(found: Diagnosis) -> list[str]:
+def findings(diagnosis: Diagnosis) -> list[str]:
     """The diagnosis in a few sentences."""
-    total, errors = len(found.answers), found.q_error
-    told = [f"{total:,} queries; q-error " + ", ".join(f"{name} {number(errors[name])}" for name in QUANTILES) + "."]
-    if found.passed_over:
-        told.append(f"{_queries(found.passed_over)} about text passed over: only columns are diagnosed.")
-    shares = {group.label: group.share for group in found.by_direction}
-    told.append(f"Too much was answered in {shares.get('over', 0):.0%}, too little in {shares.get('under', 0):.0%}.")
-    whose = f"The sampler's is the larger part of the error in {found.samplers:,} of {total:,}"
-    if found.worst:
-        whose += f", and in {sum(item.blame is None for item in found.worst)} of the worst {len(found.worst)}"
-    told.append(f"{whose}.")
-    for suspects, one, several in (
-        (found.columns, "Column that stands out", "Columns that stand out"),
-        (found.pairs, "Pair that stands out", "Pairs that stand out"),
+    total, errors = len(diagnosis.answers), diagnosis.q_error
+    sentences = [
+        f"{total:,} queries; q-error " + ", ".join(f"{name} {number(errors[name])}" for name in QUANTILES) + "."
+    ]
+    if diagnosis.passed_over:
+        sentences.append(f"{_queries(diagnosis.passed_over)} about text passed over: only columns are diagnosed.")
+    shares = {group.label: group.share for group in diagnosis.by_direction}
+    sentences.append(
+        f"Too much was answered in {shares.get('over', 0):.0%}, too little in {shares.get('under', 0):.0%}."
+    )
+    sampler_sentence = f"The sampler's is the larger part of the error in {diagnosis.samplers:,} of {total:,}"
+    if diagnosis.worst:
+        sampler_sentence += (
+            f", and in {sum(entry.blame is None for entry in diagnosis.worst)} of the worst {len(diagnosis.worst)}"
+        )
+    sentences.append(f"{sampler_sentence}.")
+    for suspects, singular, plural in (
+        (diagnosis.columns, "Column that stands out", "Columns that stand out"),
+        (diagnosis.pairs, "Pair that stands out", "Pairs that stand out"),
     ):
-        sure = [_names(item.columns) for item in suspects if item.stands_out]
-        if sure:
-            told.append(f"{one if len(sure) == 1 else several}: {_some(sure)}.")
-    often = [f"{_names(columns)} ({times})" for columns, times in found.blamed_columns]
-    if often:
-        told.append(f"To blame among the worst: {_some(often)}.")
-    return told
+        outstanding = [_names(entry.columns) for entry in suspects if entry.stands_out]
+        if outstanding:
+            sentences.append(f"{singular if len(outstanding) == 1 else plural}: {_first_names(outstanding)}.")
+    blamed = [f"{_names(columns)} ({times})" for columns, times in diagnosis.blamed_columns]
+    if blamed:
+        sentences.append(f"To blame among the worst: {_first_names(blamed)}.")
+    return sentences
 
 
-def sheets(found: Diagnosis) -> list[Sheet]:
-    """All tables, in the order in which they are read."""
+def sheets(diagnosis: Diagnosis) -> list[Sheet]:
+    """All tables, in reading order."""
     return [
-        _groups("q-error by number of filters", "filters", found.by_filters),
-        _groups("q-error by true count", "rows", found.by_truth),
-        _groups("q-error of answers that are too large and too small", "answer", found.by_direction),
-        sampler_sheet(found),
-        _suspects("Columns", found.columns, COLUMN_DEFINITION),
-        _suspects("Pairs of columns", found.pairs, PAIR_DEFINITION),
-        worst_sheet(found.worst),
+        _groups("q-error by number of filters", "filters", diagnosis.by_filters),
+        _groups("q-error by true count", "rows", diagnosis.by_truth),
+        _groups("q-error of answers that are too large and too small", "answer", diagnosis.by_direction),
+        sampler_sheet(diagnosis),
+        _suspects("Columns", diagnosis.columns, COLUMN_DEFINITION),
+        _suspects("Pairs of columns", diagnosis.pairs, PAIR_DEFINITION),
+        worst_sheet(diagnosis.worst),
     ]
 
 
-def markdown(found: Diagnosis, title: str, picture: str | None = None) -> str:
+def markdown(diagnosis: Diagnosis, title: str, picture: str | None = None) -> str:
     """The whole diagnosis as a page."""
-    head = [f"# {title}", "\n".join(f"- {sentence}" for sentence in findings(found))]
+    head = [f"# {title}", "\n".join(f"- {sentence}" for sentence in findings(diagnosis))]
     if picture is not None:
         head.append(f"![the errors in pictures]({picture})")
-    return "\n\n".join([*head, *(sheet.markdown() for sheet in sheets(found))]) + "\n"
+    return "\n\n".join([*head, *(sheet.markdown() for sheet in sheets(diagnosis))]) + "\n"
 
 
-def sampler_sheet(found: Diagnosis) -> Sheet:
+def sampler_sheet(diagnosis: Diagnosis) -> Sheet:
     """The sampler's error beside the model's."""
-    own, limit = found.own, f"{found.effort.most:,}"
-    rows = {"all": found.q_error, "sampler": found.sampler_error, "model": found.model_error}
+    counts, limit = diagnosis.model_answer_counts, f"{diagnosis.effort.most:,}"
+    exact, settled, moving = (_queries(counts[how]) for how in ("exact", "settled", "moving"))
+    rows = {"all": diagnosis.q_error, "sampler": diagnosis.sampler_error, "model": diagnosis.model_error}
     return Sheet(
         "Whose error is it?",
         ("error", *QUANTILES),
-        tuple((name, *(number(errors[place]) for place in QUANTILES)) for name, errors in rows.items()),
+        tuple((name, *(number(errors[quantile]) for quantile in QUANTILES)) for name, errors in rows.items()),
         notes=(
             "sampler: the answer against the model's own; model: its own answer against the truth; "
-            f"the sampler's is larger in {found.samplers:,} of {len(found.answers):,} queries",
-            f"the model's own answer: exact in {_queries(own['exact'])}; in {_queries(own['settled'])} from more "
-            f"particles, until two seeds agreed within {found.effort.agree - 1:.0%}; in {_queries(own['moving'])} it "
-            f"still moved with {limit} particles, and is the mean of two",
+            f"the sampler's is larger in {diagnosis.samplers:,} of {len(diagnosis.answers):,} queries",
+            f"the model's own answer: exact in {exact}; in {settled} from more particles, until two seeds agreed "
+            f"within {diagnosis.effort.agree - 1:.0%}; in {moving} it still moved with {limit} particles, and is the "
+            "mean of two",
         ),
     )
 
@@ -86,15 +93,16 @@ def worst_sheet(worst: Sequence[Blamed]) -> Sheet:
     rows = [
         (
             str(index),
-            _names(item.blame.columns) if item.blame is not None and not item.blame.whole else _no_part(item),
-            item.answered.question.where,
-            number(item.answered.q_error),
-            format_rows(item.answered.question.truth),
-            format_rows(item.answered.estimate),
-            format_rows(item.answered.own.rows) + ("?" if item.answered.own.how == "moving" else ""),
-            "" if item.blame is None else f"{item.blame.share:.0%}",
+            _names(blamed.blame.columns) if blamed.blame is not None and not blamed.blame.whole else _no_part(blamed),
+            blamed.answered.question.where,
+            number(blamed.answered.q_error),
+            format_rows(blamed.answered.question.truth),
+            format_rows(blamed.answered.estimate),
+            format_rows(blamed.answered.model_answer.rows)
+            + ("?" if blamed.answered.model_answer.how == "moving" else ""),
+            "" if blamed.blame is None else f"{blamed.blame.share:.0%}",
         )
-        for index, item in enumerate(worst, 1)
+        for index, blamed in enumerate(worst, 1)
     ]
     return Sheet(
         f"The worst {len(rows)} queries" if rows else "No query is answered wrongly",
@@ -108,8 +116,8 @@ def worst_sheet(worst: Sequence[Blamed]) -> Sheet:
     )
 
 
-def _no_part(item: Blamed) -> str:
-    return SAMPLER if item.blame is None else "all together"
+def _no_part(blamed: Blamed) -> str:
+    return SAMPLER if blamed.blame is None else "all together"
 
 
 def _groups(title: str, heading: str, groups: Sequence[Group]) -> Sheet:
@@ -122,10 +130,12 @@ def _groups(title: str, heading: str, groups: Sequence[Group]) -> Sheet:
 
 def _suspects(title: str, suspects: Sequence[Suspect], definition: str) -> Sheet:
     rows = []
-    for item in suspects[:SHOWN]:
-        factor = f"{item.factor:.2f}"
-        error = f"{item.factor * item.standard_error:.2f}"  # of the factor, to first order
-        rows.append((_names(item.columns), f"{item.queries:,}", Strong(factor) if item.stands_out else factor, error))
+    for suspect in suspects[:SHOWN]:
+        factor = f"{suspect.factor:.2f}"
+        error = f"{suspect.factor * suspect.standard_error:.2f}"  # of the factor, to first order
+        rows.append(
+            (_names(suspect.columns), f"{suspect.queries:,}", Strong(factor) if suspect.stands_out else factor, error)
+        )
     notes = [definition, SURE_NOTE]
     if len(suspects) > SHOWN:
         notes[1] += f"; the first {SHOWN} of {len(suspects):,}, of which one in forty is strong by chance"
@@ -142,5 +152,5 @@ def _queries(count: int) -> str:
     return f"{count:,} quer{'y' if count == 1 else 'ies'}"
 
 
-def _some(items: Sequence[str], most: int = 5) -> str:
-    return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")
+def _first_names(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

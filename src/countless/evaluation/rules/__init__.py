@@ -1,7 +1,7 @@
 """Consistency rules of counts (e.g. monotonicity), and how often a model's answers violate them.
 
-``cases.py`` draws questions that go together, ``literals.py`` knows what to ask of a column, and ``measure.py`` asks
-and judges.
+``cases.py`` draws related questions, ``literals.py`` makes conditions on a column, and ``measure.py`` estimates and
+checks them.
 """
 
 from countless.evaluation.rules.measure import RuleViolations, measure

@@ -1,6 +1,6 @@
 """Test cases of consistency rules: a few clauses whose counts must agree in one way.
 
-A case starts from a random query with literals of real rows, in the paper's manner or of all operators by turns.
+A case starts from a random query with literals of real rows: alternately of the paper's kind and with all operators.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from countless.workload import mixed_clauses, paper_filters
 from countless.workload.columns import random_rows
 
 Case = tuple[str, ...]  # clauses
-Range = tuple[str, str, str]  # a range as SQL, and two parts of it that make it up
+Range = tuple[str, str, str]  # a range as SQL, and the two parts that it consists of
 
 FILTERS = (1, 12)
-TRIES = 50  # how often to look for a column and rows with three different values
+TRIES = 50  # attempts to draw a column and rows with three distinct values
 
 
 class Drawing:
@@ -41,7 +41,7 @@ class Drawing:
             yield (together(query),)
 
     def whole(self) -> Iterator[Case]:
-        """Each query, and the query with a filter that keeps everything."""
+        """Each query without and with a filter that keeps everything."""
         for query in self._queries:
             yield together(query), self._with(query, everything)
 
@@ -51,35 +51,35 @@ class Drawing:
             yield (self._with(query, nothing),)
 
     def more(self) -> Iterator[Case]:
-        """Each query without one of its filters, and with it."""
+        """Each query without and with one of its filters."""
         for query in self._queries:
             left_out = int(self._rng.integers(len(query)))
             yield together(query[:left_out] + query[left_out + 1 :]), together(query)
 
     def tighter(self) -> Iterator[Case]:
-        """Each query with a range, and with a part of that range."""
+        """Each query with a range, and with one part of it."""
         for whole, *parts in self.split():
             yield whole, parts[int(self._rng.integers(2))]
 
     def split(self) -> Iterator[Case]:
-        """Each query with a range, and with the two parts into which a random value cuts it."""
+        """Each query with a range, and with each of the two parts into which a random value splits it."""
         for query in self._queries:
-            found = self._range()
-            if found is not None:
-                column, pieces = found
-                others = [part.sql for part in query if column.name not in part.columns]
-                whole, left, right = (" AND ".join([*others, piece]) for piece in pieces)
+            column_range = self._range()
+            if column_range is not None:
+                column, ranges = column_range
+                other_filters = [conjunct.sql for conjunct in query if column.name not in conjunct.columns]
+                whole, left, right = (" AND ".join([*other_filters, range_sql]) for range_sql in ranges)
                 yield whole, left, right
 
     def _with(self, query: Sequence[Conjunct], filter_of: Callable[..., str]) -> str:
         column = self._columns[int(self._rng.integers(len(self._columns)))]
-        return " AND ".join([*(part.sql for part in query), filter_of(column, self._rng)])
+        return " AND ".join([*(conjunct.sql for conjunct in query), filter_of(column, self._rng)])
 
     def _range(self) -> tuple[Column, Range] | None:
-        """A range between the values that a random column has in random rows."""
-        wide = [index for index, column in enumerate(self._schema.coded) if column.distinct >= 3]
-        for _ in range(TRIES if wide else 0):
-            index = int(self._rng.choice(wide))
+        """A range between values of a random column in random rows."""
+        candidates = [index for index, column in enumerate(self._schema.coded) if column.distinct >= 3]
+        for _ in range(TRIES if candidates else 0):
+            index = int(self._rng.choice(candidates))
             rows = self._rng.integers(len(self._rows), size=3)
             column = self._schema.coded[index]
             values = in_order(column, [self._rows[row][index] for row in rows])
@@ -88,7 +88,7 @@ class Drawing:
         return None
 
     def _cut(self, column: Column, values: Sequence[str]) -> Range:
-        """The range between the outer two of three values, or beyond one of them, cut at the middle one."""
+        """The range between the outer two of three values, or below or above one of them, split at the middle value."""
         name = quote_identifier(column.name)
         low, middle, high = (sql_literal(value, column.type) for value in values)
         ranges: list[Range] = [
@@ -104,7 +104,7 @@ class Drawing:
 
 
 def _queries(schema: Schema, source: Source, count: int, seed: int) -> list[tuple[Conjunct, ...]]:
-    """Random queries of 1 to 12 filters: those of the paper's kind and those of all operators by turns."""
+    """Random queries of 1 to 12 filters: alternately of the paper's kind and with all operators."""
     mixed = mixed_clauses(schema, source, count, seed, FILTERS)
     if schema.coded:
         paper = paper_filters(schema, source, count, seed, FILTERS)

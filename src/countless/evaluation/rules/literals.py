@@ -11,57 +11,57 @@ from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import INTEGERS, TEXT, quote_identifier, sql_literal
 from countless.query.grids.scale import scale_of
 
-MOST_LISTED = 50  # values of a list of all
+MOST_LISTED = 50  # a condition lists all values of a column with at most so many
 
 
 def everything(column: Column | TextColumn, rng: np.random.Generator) -> str:
     """A filter that keeps every row, in one of many ways."""
     name = quote_identifier(column.name)
-    ways = [f"({name} IS NULL OR {name} IS NOT NULL)"]
+    conditions = [f"({name} IS NULL OR {name} IS NOT NULL)"]
     if isinstance(column, TextColumn):
-        ways.append(_or_null(f"{name} LIKE '%'", column))
+        conditions.append(_or_null(f"{name} LIKE '%'", column))
     elif column.values:
         low, high = (sql_literal(value, column.type) for value in (column.values[0], column.values[-1]))
-        ways.append(_or_null(f"{name} >= {low}", column))
-        ways.append(_or_null(f"{name} <= {high}", column))
-        ways.append(_or_null(f"{name} BETWEEN {low} AND {high}", column))
-        ways.append(_or_null(f"NOT ({name} < {low})", column))
+        conditions.append(_or_null(f"{name} >= {low}", column))
+        conditions.append(_or_null(f"{name} <= {high}", column))
+        conditions.append(_or_null(f"{name} BETWEEN {low} AND {high}", column))
+        conditions.append(_or_null(f"NOT ({name} < {low})", column))
         if len(column.values) > 1:
-            ways.append(_or_null(f"NOT ({name} = {low} AND {name} = {high})", column))
+            conditions.append(_or_null(f"NOT ({name} = {low} AND {name} = {high})", column))
         if column.grid is None and len(column.values) <= MOST_LISTED:
             listed = ", ".join(sql_literal(value, column.type) for value in column.values)
-            ways.append(_or_null(f"{name} IN ({listed})", column))
-    return str(rng.choice(ways))
+            conditions.append(_or_null(f"{name} IN ({listed})", column))
+    return str(rng.choice(conditions))
 
 
 def nothing(column: Column | TextColumn, rng: np.random.Generator) -> str:
     """A filter that keeps no row, in one of many ways."""
     name = quote_identifier(column.name)
-    ways = [f"{name} IS NULL AND {name} IS NOT NULL"]
+    conditions = [f"{name} IS NULL AND {name} IS NOT NULL"]
     if not column.has_null:
-        ways.append(f"{name} IS NULL")
+        conditions.append(f"{name} IS NULL")
     if isinstance(column, TextColumn):
-        ways.append(f"{name} = 'a' AND {name} = 'b'")
+        conditions.append(f"{name} = 'a' AND {name} = 'b'")
     elif column.values:
         low, high = (sql_literal(value, column.type) for value in (column.values[0], column.values[-1]))
-        ways.append(f"{name} < {low}")
-        ways.append(f"{name} > {high}")
-        ways.append(f"{name} IS NULL AND {name} = {low}")
-        ways.append(f"{name} > {low} AND {name} < {low}")
+        conditions.append(f"{name} < {low}")
+        conditions.append(f"{name} > {high}")
+        conditions.append(f"{name} IS NULL AND {name} = {low}")
+        conditions.append(f"{name} > {low} AND {name} < {low}")
         if len(column.values) > 1:
-            ways.append(f"{name} = {low} AND {name} = {high}")
-            ways.append(f"{name} BETWEEN {high} AND {low}")
+            conditions.append(f"{name} = {low} AND {name} = {high}")
+            conditions.append(f"{name} BETWEEN {high} AND {low}")
         missing = _missing(column)
         if missing is not None:
-            ways.append(f"{name} = {sql_literal(missing, column.type)}")
-    return str(rng.choice(ways))
+            conditions.append(f"{name} = {sql_literal(missing, column.type)}")
+    return str(rng.choice(conditions))
 
 
 def in_order(column: Column, values: Sequence[str | None]) -> list[str]:
     """The distinct values that are not NULL, in the column's order."""
     scale = scale_of(column.type)
-    found = {value for value in values if value is not None}
-    return sorted(found, key=lambda value: scale.read(column.type, value))
+    distinct = {value for value in values if value is not None}
+    return sorted(distinct, key=lambda value: scale.read(column.type, value))
 
 
 def _or_null(condition: str, column: Column | TextColumn) -> str:
@@ -70,7 +70,7 @@ def _or_null(condition: str, column: Column | TextColumn) -> str:
 
 
 def _missing(column: Column) -> str | None:
-    """A value that the column does not hold, if it is of a type of which one can be made up."""
+    """A value that the column does not have; None if its type does not allow to make one up."""
     if column.type in INTEGERS:
         return str(int(column.values[-1]) + 1)
     return f"{column.values[-1]}~" if column.type == TEXT else None

@@ -13,31 +13,31 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.model_table import open_table
 from countless.evaluation.rules.cases import Case, Drawing
 
-SAME = 1e-9  # relative; below it, two numbers differ by rounding
+SAME = 1e-9  # relative difference that counts as rounding
 NO_MORE = 0.01  # rows by which a narrower question may exceed a wider one
-SPLIT = 0.01  # the share by which two parts may differ from their whole
-HALF_A_ROW = 0.5  # and the rows: a count is whole
-SHOWN = 3  # of the worst cases
+SPLIT = 0.01  # relative difference that two parts may have from their whole
+HALF_A_ROW = 0.5  # the same in rows, since counts are whole numbers
+SHOWN = 3  # worst cases in a report
 
 Rows = Sequence[float]
-Tell = Callable[[str, int, int], None]  # a rule, how many are done, of how many
+Tell = Callable[[str, int, int], None]  # progress: a rule, the number done, and the total
 
 
 class ClauseEstimator(Protocol):
-    """Whatever answers clauses, one by one and together."""
+    """Anything that estimates clauses, one by one and in batches."""
 
     def estimate(self, where: str) -> Estimate:
-        """The answer to one."""
+        """The estimate of one clause."""
         ...
 
     def estimate_many(self, clauses: Iterable[str]) -> list[Estimate]:
-        """The answers to several."""
+        """The estimates of several clauses."""
         ...
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A case that breaks a rule: by how much, relative to the larger of its count and one row."""
+    """A case that breaks a rule. ``by`` is relative to the larger of its rows and 1."""
 
     by: float
     clauses: tuple[str, ...]
@@ -51,7 +51,7 @@ class RuleViolations:
     rule: str
     cases: int
     broken: int
-    median: float  # of the broken ones
+    median: float  # of the violations
     worst: float
     examples: tuple[Broken, ...]  # the worst first
 
@@ -74,47 +74,47 @@ def measure(
     seed: int = 0,
     tell: Tell = lambda rule, done, total: None,
 ) -> list[RuleViolations]:
-    """One finding per rule, each from ``count`` random cases on ``table``.
+    """The violations of each rule, in ``count`` random cases on ``table``.
 
-    ``fresh`` is the same estimator, loaded once more. A rule that needs ranges has no cases on a table without columns
-    of at least three values.
+    ``fresh`` is the same estimator, loaded a second time. Rules about ranges have no cases if no column of the table
+    has three distinct values.
     """
     source = open_table(table, schema)
     drawing = Drawing(schema, source, count, seed)
-    drawn = [(name, judge, list(draw(drawing))) for name, draw, judge in RULES]
+    cases_by_rule = [(name, judge, list(draw(drawing))) for name, draw, judge in RULES]
     findings = []
-    for done, (name, judge, cases) in enumerate(drawn):
-        tell(name, done, len(drawn))
-        answers = _repeated(estimator, fresh, cases) if judge is same else _asked(estimator, cases)
-        findings.append(_finding(name, cases, answers, judge))
+    for done, (name, judge, cases) in enumerate(cases_by_rule):
+        tell(name, done, len(cases_by_rule))
+        answers = _estimated_repeatedly(estimator, fresh, cases) if judge is same else _estimated(estimator, cases)
+        findings.append(_violations(name, cases, answers, judge))
     return findings
 
 
 def same(rows: Rows) -> float:
-    """Every answer is the first one."""
-    return max(_beyond(abs(other - rows[0]), rows[0], SAME * abs(rows[0])) for other in rows[1:])
+    """All answers are equal."""
+    return max(_relative_excess(abs(answer - rows[0]), rows[0], SAME * abs(rows[0])) for answer in rows[1:])
 
 
 def unchanged(rows: Rows) -> float:
-    """With and without a filter that keeps everything, the same."""
+    """The answers with and without a filter that keeps everything are equal."""
     return same(rows)
 
 
 def none(rows: Rows) -> float:
-    """Exactly zero."""
+    """All answers are exactly zero."""
     return max(map(abs, rows))
 
 
 def no_more(rows: Rows) -> float:
-    """The second answer, to the narrower question, is not above the first."""
+    """The second answer, to the narrower question, is not larger than the first."""
     wide, narrow = rows
-    return _beyond(narrow - wide, wide, max(NO_MORE, SAME * wide))
+    return _relative_excess(narrow - wide, wide, max(NO_MORE, SAME * wide))
 
 
 def adds_up(rows: Rows) -> float:
-    """The second and third answer make the first."""
+    """The second and third answer add up to the first."""
     whole, left, right = rows
-    return _beyond(abs(left + right - whole), whole, max(HALF_A_ROW, SPLIT * whole))
+    return _relative_excess(abs(left + right - whole), whole, max(HALF_A_ROW, SPLIT * whole))
 
 
 RULES: tuple[tuple[str, Callable[[Drawing], Iterable[Case]], Callable[[Rows], float]], ...] = (
@@ -127,18 +127,20 @@ RULES: tuple[tuple[str, Callable[[Drawing], Iterable[Case]], Callable[[Rows], fl
 )
 
 
-def _beyond(difference: float, rows: float, tolerance: float) -> float:
+def _relative_excess(difference: float, rows: float, tolerance: float) -> float:
     """The difference relative to the larger of ``rows`` and one, or 0 if it is within the tolerance."""
     return difference / max(rows, 1.0) if difference > tolerance else 0.0
 
 
-def _repeated(estimator: ClauseEstimator, fresh: ClauseEstimator, cases: Sequence[Case]) -> list[tuple[float, ...]]:
-    """One by one, again, by a fresh estimator, all together, and in smaller batches in another order."""
+def _estimated_repeatedly(
+    estimator: ClauseEstimator, fresh: ClauseEstimator, cases: Sequence[Case]
+) -> list[tuple[float, ...]]:
+    """Each clause alone, again, by the fresh estimator, in one batch, and in smaller batches in another order."""
     clauses = [where for (where,) in cases]
     backwards = clauses[::-1]
-    company = [answer for first in (0, 1) for answer in estimator.estimate_many(backwards[first::2])]
+    by_halves = [answer for half in (0, 1) for answer in estimator.estimate_many(backwards[half::2])]
     halves = [*backwards[0::2], *backwards[1::2]]
-    places = {where: answer.rows for where, answer in zip(halves, company, strict=True)}
+    rows_of = {where: answer.rows for where, answer in zip(halves, by_halves, strict=True)}
     together = estimator.estimate_many(clauses)
     return [
         (
@@ -146,22 +148,22 @@ def _repeated(estimator: ClauseEstimator, fresh: ClauseEstimator, cases: Sequenc
             estimator.estimate(where).rows,
             fresh.estimate(where).rows,
             answer.rows,
-            places[where],
+            rows_of[where],
         )
         for where, answer in zip(clauses, together, strict=True)
     ]
 
 
-def _asked(estimator: ClauseEstimator, cases: Sequence[Case]) -> list[tuple[float, ...]]:
-    """The rows of every clause of every case, asked all together."""
+def _estimated(estimator: ClauseEstimator, cases: Sequence[Case]) -> list[tuple[float, ...]]:
+    """The rows of every clause of every case, estimated in one batch."""
     answers = iter(estimator.estimate_many([where for case in cases for where in case]))
     return [tuple(next(answers).rows for _ in case) for case in cases]
 
 
-def _finding(
+def _violations(
     name: str, cases: Sequence[Case], answers: Sequence[tuple[float, ...]], judge: Callable[[Rows], float]
 ) -> RuleViolations:
-    judged = [Broken(judge(rows), case, rows) for case, rows in zip(cases, answers, strict=True)]
-    broken = sorted((item for item in judged if item.by > 0), key=lambda item: -item.by)
-    amounts = [item.by for item in broken] or [0.0]
+    checked = [Broken(judge(rows), case, rows) for case, rows in zip(cases, answers, strict=True)]
+    broken = sorted((violation for violation in checked if violation.by > 0), key=lambda violation: -violation.by)
+    amounts = [violation.by for violation in broken] or [0.0]
     return RuleViolations(name, len(cases), len(broken), float(np.median(amounts)), max(amounts), tuple(broken[:SHOWN]))

@@ -1,8 +1,8 @@
 """Gradient workers: processes of one thread each that compute the gradients of parts of every batch.
 
-PyTorch's own threads share out every single operation and wait for each other after it. Beside other work that is
-slow: every operation waits for the slowest thread. Processes that share out whole
-batches wait once a step, asleep, so that training slows down in proportion to the processor time that it gets.
+PyTorch's own threads split every operation and wait for each other after it. On a busy machine that is slow, because
+every operation waits for the slowest thread. Processes that split whole batches wait once a step, asleep, so that
+training slows down only in proportion to its processor time.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from countless.train.tasks.task import BITS, Inputs, Task, stream
 
 logger = logging.getLogger(__name__)
 
-LEAST_ROWS, LEAST_STRINGS = 64, 4  # of a part: smaller ones take as long, and text has many characters in a string
+LEAST_ROWS, LEAST_STRINGS = 64, 4  # of a part: smaller parts take as long, and a string has many characters
 MOST_PARTS = 8
 INPUTS: tuple[Inputs, ...] = ("as trained", "masked", "unmasked")
-STEP = -1  # the kind of a message that asks for gradients; others are places in INPUTS
-HEAD = 4  # numbers of a message before those of rows
+STEP = -1  # the kind of a message that requests gradients; other kinds are indices into INPUTS
+HEADER = 4  # numbers of a message before the row numbers
 CAN_FORK = sys.platform == "linux"  # elsewhere it is not safe
 
 
 def parts_of(task: Task) -> int:
-    """Into how many parts to cut each batch: one for each of PyTorch's threads, if they are large enough."""
+    """The number of parts of each batch: one for each of PyTorch's threads, if the parts are large enough."""
     least = LEAST_ROWS if task.unit == "row" else LEAST_STRINGS
     return max(1, min(torch.get_num_threads(), task.batch // least, MOST_PARTS)) if CAN_FORK else 1
 
 
 class GradientWorkers:
-    """Computes gradients of ``task`` while entered, those of each batch in this many ``parts``.
+    """Computes gradients of ``task``, each batch split into ``parts``. Use it as a context manager.
 
-    This process takes the first part, and a process of its own each of the others. Gradients are added in the order of
-    the parts, and each part of each step has its own random numbers. So the sums are the same if a process cannot be
-    started, and this one computes that part too.
+    This process computes the first part, and one worker process each of the others. Gradients are added in the order of
+    the parts, and each part of each step has its own random numbers. So the sums are the same if a worker cannot be
+    started and this process computes its part too.
     """
 
     def __init__(self, task: Task, seed: int, parts: int, threads: int | None = None) -> None:
@@ -65,21 +65,21 @@ class GradientWorkers:
         torch.set_num_threads(self.threads)
         if self.parts > 1:
             self._cpus = sorted(os.sched_getaffinity(0))
-            self._weights = _shared(self._trained)
+            self._weights = _shared_like(self._trained)
             try:
                 for part in range(1, self.parts):
-                    self._gradients[part] = _shared(self._trained)
-                    self._start(part)
+                    self._gradients[part] = _shared_like(self._trained)
+                    self._fork_worker(part)
             except OSError as error:
                 logger.warning("cannot start processes to train (%s): training continues with fewer", error.strerror)
-            self._keep_to_cpus(0)
+            self._pin_to_cpus(0)
         return self
 
     def __exit__(self, *_: object) -> None:
         for connection in self._connections.values():
             connection.close()
         for process in self._processes:
-            with contextlib.suppress(OSError):  # it is gone
+            with contextlib.suppress(OSError):  # the process has ended
                 os.kill(process, signal.SIGKILL)
                 os.waitpid(process, 0)
         if self._cpus:
@@ -88,9 +88,9 @@ class GradientWorkers:
         torch.set_num_threads(self._threads_before)
 
     def backward(self, rows: Tensor, generator: torch.Generator, fraction: float, update: int, batch: int) -> float:
-        """Set the gradients of what these ``rows`` add to the loss of a batch of ``batch`` rows, and return it in bits.
+        """Set the gradients of the loss of these ``rows`` of a batch of ``batch`` rows, and return that loss in bits.
 
-        ``generator`` is for the first part; the others draw random numbers by the number of the ``update``.
+        ``generator`` is for the first part. The other parts seed their random numbers with ``update``.
         """
         self._write_weights()
         for part, connection in self._connections.items():
@@ -101,26 +101,26 @@ class GradientWorkers:
                 bits += self._receive(self._connections[part])
                 torch._foreach_add_(_gradients_of(self._trained), self._gradients[part])
             else:
-                before = [gradient.clone() for gradient in _gradients_of(self._trained)]
+                summed = [gradient.clone() for gradient in _gradients_of(self._trained)]
                 bits += self._backward(rows[part :: self.parts], self._stream(part, update), fraction, batch)
-                torch._foreach_add_(_gradients_of(self._trained), before)
+                torch._foreach_add_(_gradients_of(self._trained), summed)
         return bits
 
     def bits(self, measurements: Sequence[tuple[Tensor, Inputs]]) -> list[float]:
-        """Bits per unit of rows, each with some inputs masked, always with the same masks."""
+        """Bits per unit for each measurement: rows, and which inputs are masked. The masks are always the same."""
         self._write_weights()
-        asked = {}
-        for place, (rows, inputs) in enumerate(measurements):
-            if (part := place % self.parts) in self._connections:
-                asked[place] = self._connections[part]
-                self._send(asked[place], INPUTS.index(inputs), rows)
-        found = [0.0 if place in asked else self._bits(*each) for place, each in enumerate(measurements)]
-        for place, connection in asked.items():
-            found[place] = self._receive(connection)
-        return found
+        pending = {}
+        for index, (rows, inputs) in enumerate(measurements):
+            if (part := index % self.parts) in self._connections:
+                pending[index] = self._connections[part]
+                self._send(pending[index], INPUTS.index(inputs), rows)
+        bits = [0.0 if index in pending else self._bits(*measurement) for index, measurement in enumerate(measurements)]
+        for index, connection in pending.items():
+            bits[index] = self._receive(connection)
+        return bits
 
     def _backward(self, rows: Tensor, generator: torch.Generator, fraction: float, batch: int) -> float:
-        """Set the gradients of some rows of a batch."""
+        """Set the gradients of one part of a batch."""
         if not len(rows):
             self._task.model.zero_grad()
             return 0.0
@@ -137,50 +137,50 @@ class GradientWorkers:
             with torch.no_grad():
                 torch._foreach_copy_(self._weights, self._trained)
 
-    def _keep_to_cpus(self, part: int) -> None:
-        """Parts have different cores: the system likes to wake a process on the core of the one that woke it."""
+    def _pin_to_cpus(self, part: int) -> None:
+        """Pin each part to its own cores: Linux tends to wake a process on the core of the process that woke it."""
         if self.parts <= len(self._cpus):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, self._cpus[part :: self.parts])
 
-    def _start(self, part: int) -> None:
-        """Fork a process for a part. Ctrl-C is for this process only, which then ends the others."""
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        ours, theirs = Pipe()
+    def _fork_worker(self, part: int) -> None:
+        """Fork a worker for a part. Ctrl-C reaches this process only, which then ends the workers."""
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        parent_end, worker_end = Pipe()
         try:
             with warnings.catch_warnings():
-                # Python warns of locks that other threads may hold. PyTorch's and DuckDB's are not used over there.
+                # Python warns of locks that other threads may hold. The worker uses none of PyTorch's or DuckDB's.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process = os.fork()
             if process == 0:
-                self._work(part, theirs, ours)
-            self._connections[part] = ours
+                self._run_worker(part, worker_end, parent_end)
+            self._connections[part] = parent_end
             self._processes.append(process)
         finally:
-            theirs.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            worker_end.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
-    def _work(self, part: int, connection: Connection, other_end: Connection) -> None:
-        """What a forked process does until the other end is closed. It never returns."""
+    def _run_worker(self, part: int, connection: Connection, parent_end: Connection) -> None:
+        """The loop of a worker, until the other end is closed. It never returns."""
         code = 1
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            gc.freeze()  # what the other process owns, such as folders, must not be finalized here
-            self._keep_to_cpus(part)
-            for inherited in (other_end, *self._connections.values()):
+            gc.freeze()  # objects of the parent process, such as folders, must not be finalized here
+            self._pin_to_cpus(part)
+            for inherited in (parent_end, *self._connections.values()):
                 inherited.close()
             while True:
-                self._answer(part, connection)
+                self._answer_message(part, connection)
         except (EOFError, OSError):
-            code = 0  # nobody waits any more
+            code = 0  # the parent process is gone or has closed the pipe
         finally:
             os._exit(code)
 
-    def _answer(self, part: int, connection: Connection) -> None:
-        """Do in a forked process what the next message asks for."""
+    def _answer_message(self, part: int, connection: Connection) -> None:
+        """Answer the next message in a worker."""
         message = np.frombuffer(connection.recv_bytes())
-        kind, update, fraction, batch = message[:HEAD].tolist()
-        rows = torch.from_numpy(message[HEAD:].astype(np.int64))
+        kind, update, fraction, batch = message[:HEADER].tolist()
+        rows = torch.from_numpy(message[HEADER:].astype(np.int64))
         with torch.no_grad():
             torch._foreach_copy_(self._trained, self._weights)
         if kind == STEP:
@@ -196,16 +196,16 @@ class GradientWorkers:
         try:
             connection.send_bytes(np.concatenate([[kind, update, fraction, batch], rows.numpy()]).tobytes())
         except OSError:
-            raise _lost() from None
+            raise _worker_lost() from None
 
     def _receive(self, connection: Connection) -> float:
         try:
             return float(np.frombuffer(connection.recv_bytes())[0])
         except (EOFError, OSError):
-            raise _lost() from None
+            raise _worker_lost() from None
 
 
-def _lost() -> TrainingError:
+def _worker_lost() -> TrainingError:
     return TrainingError(
         "a process that trains has ended unexpectedly, perhaps because memory ran out; OMP_NUM_THREADS=1 trains in one "
         "process, and --resume continues from the last checkpoint"
@@ -213,17 +213,17 @@ def _lost() -> TrainingError:
 
 
 def _gradients_of(parameters: Sequence[Tensor]) -> list[Tensor]:
-    """Their gradients, zero where there are none."""
+    """The gradients of the parameters, zero where there are none."""
     for parameter in parameters:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
     return [parameter.grad for parameter in parameters if parameter.grad is not None]
 
 
-def _shared(parameters: Sequence[Tensor]) -> list[Tensor]:
+def _shared_like(parameters: Sequence[Tensor]) -> list[Tensor]:
     """Tensors like ``parameters`` in memory that forked processes share.
 
-    It has no name in the file system, where containers allow little.
+    The memory has no name in the file system, because containers limit /dev/shm.
     """
     sizes = [parameter.numel() for parameter in parameters]
     flat = torch.frombuffer(mmap.mmap(-1, max(1, 4 * sum(sizes))), dtype=torch.float32)

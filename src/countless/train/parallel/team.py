@@ -21,39 +21,39 @@ class Team:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that measures, keeps checkpoints, and has the result."""
+        """Whether this process measures, saves checkpoints and returns the result."""
         return self.rank == 0
 
     def share(self, rows: Tensor) -> Tensor:
-        """The rows of a batch that this process takes on."""
+        """The rows of a batch that this process computes."""
         return rows[self.rank :: self.size]
 
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace each gradient by the sum of everybody's."""
+        """Replace each gradient by its sum over all processes."""
 
     def summed(self, *numbers: float) -> list[float]:
-        """The sums of everybody's numbers."""
+        """The sums of the numbers over all processes."""
         return list(numbers)
 
 
 class ProcessGroup(Team):
-    """The processes of torch's default process group, which has been started, each with its number of threads."""
+    """The processes of torch's default process group, which must be initialised. ``threads`` are those of this one."""
 
     def __init__(self, threads: int) -> None:
         torch.set_num_threads(threads)
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """All in one message: they are small, and each message has its price."""
+        """Replace each gradient by its sum. All are sent in one message, because each message takes time."""
         trained = [parameter for parameter in parameters if parameter.requires_grad]
-        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in trained]
+        gradients = [torch.zeros_like(tensor) if tensor.grad is None else tensor.grad for tensor in trained]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
-        for parameter, part in zip(trained, torch.split(flat, [each.numel() for each in trained]), strict=True):
-            parameter.grad = part.view_as(parameter)
+        for parameter, summed in zip(trained, torch.split(flat, [tensor.numel() for tensor in trained]), strict=True):
+            parameter.grad = summed.view_as(parameter)
 
     def summed(self, *numbers: float) -> list[float]:
-        told = torch.tensor(numbers, dtype=torch.float64)
-        dist.all_reduce(told)
-        found: list[float] = told.tolist()
-        return found
+        tensor = torch.tensor(numbers, dtype=torch.float64)
+        dist.all_reduce(tensor)
+        sums: list[float] = tensor.tolist()
+        return sums

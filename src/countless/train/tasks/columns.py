@@ -35,11 +35,11 @@ EVALUATION_BATCH = 2_048
 class ColumnsTask:
     """Learns the rows of ``codes`` (rows, positions).
 
-    ``asked`` is how often the queries of a workload filter each set of columns: the last part of a run is about
-    these sets. ``start`` has the weights to go on from, by their names in a model file; by default they are random.
-    ``counts`` has the rows of each symbol of each position, if they are known, or else they are counted. ``window`` is
-    how many rows to read together, if the codes lie in a file. Rows and random numbers stay in memory;
-    what is drawn for a step goes to the ``device`` of the model.
+    ``column_sets`` has how often the queries of a workload filter each set of columns; the last part of a run learns
+    these sets. ``start`` has the initial weights by their names in a model file; by default they are random. ``counts``
+    has the number of rows with each symbol of each position; by default they are counted. ``window`` is the number of
+    rows to read together, if the codes are in a file. Rows and random numbers stay in memory; the batch of a step goes
+    to the ``device`` of the model.
     """
 
     unit = "row"
@@ -50,7 +50,7 @@ class ColumnsTask:
         spec: ModelSpec,
         options: TrainOptions,
         network: Callable[[ModelSpec], ColumnsNetwork] = ResMADE,
-        asked: Mapping[tuple[int, ...], float] | None = None,
+        column_sets: Mapping[tuple[int, ...], float] | None = None,
         start: Mapping[str, NDArray[Any]] | None = None,
         counts: list[IntArray] | None = None,
         window: int | None = None,
@@ -60,11 +60,11 @@ class ColumnsTask:
         self.rows = len(codes)
         self.epochs = options.epochs_for(self.rows)
         self.batch = options.batch_for(self.rows)
-        self.identity = {"spec": spec.to_json(), "workload": _named(asked) if asked else None}
+        self.identity = {"spec": spec.to_json(), "workload": _workload_name(column_sets) if column_sets else None}
         self._codes = stored(codes, window)
         self._masking: Masking = parse_masking(options.masking)
         columns = len(spec.groups)
-        self._late_masking = WorkloadMasking(self._masking, asked, columns) if asked else self._masking
+        self._late_masking = WorkloadMasking(self._masking, column_sets, columns) if column_sets else self._masking
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._model = network(spec)
@@ -77,8 +77,8 @@ class ColumnsTask:
             self._model.start_from_marginals(counted(codes, spec.sizes) if counts is None else counts)
         self._device = torch.device(device)
         self._model.to(self._device)
-        fast = isinstance(self._model, ResMADE) and device == "cpu"
-        self._step = TrainingStep(cast(ResMADE, self._model)) if fast else None
+        has_fast_step = isinstance(self._model, ResMADE) and device == "cpu"
+        self._step = TrainingStep(cast(ResMADE, self._model)) if has_fast_step else None
 
     @property
     def model(self) -> nn.Module:
@@ -86,7 +86,9 @@ class ColumnsTask:
 
     def learn(self, rows: Tensor, generator: torch.Generator, fraction: float, weight: float) -> float:
         orders = len(self.spec.orders)
-        order = int(torch.randint(orders, (), generator=generator)) if orders > 1 else 0  # one for the whole batch
+        order = (
+            int(torch.randint(orders, (), generator=generator)) if orders > 1 else 0
+        )  # one order for the whole batch
         masking = self._masking if fraction < WORKLOAD_FROM else self._late_masking
         inputs, targets, counts = self._drawn(self._codes[rows].long(), masking, generator)
         counts = counts * (weight / len(rows))
@@ -103,19 +105,19 @@ class ColumnsTask:
         nats_of = self._plain_nats if self._step is None else self._step.nats
         nats = 0.0
         with torch.no_grad():
-            for chosen in torch.split(rows, EVALUATION_BATCH):
-                targets = self._codes[chosen].long()
+            for batch in torch.split(rows, EVALUATION_BATCH):
+                targets = self._codes[batch].long()
                 for order in orders:
-                    inputs_seen, targets_seen, counts = self._drawn(targets, masking, generator)
+                    batch_inputs, batch_targets, counts = self._drawn(targets, masking, generator)
                     counts[:, self.spec.visible :] = 0
-                    nats += float(nats_of(inputs_seen, targets_seen, counts, order))
+                    nats += float(nats_of(batch_inputs, batch_targets, counts, order))
         return nats * BITS / (len(rows) * len(orders))
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         return self._model.cpu().arrays()
 
     def _drawn(self, targets: Tensor, masking: Masking, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs of which some are masked, the targets, and which of them count."""
+        """Inputs, some of them masked, the targets, and which targets count in the loss."""
         mask, counts = masking.draw_positions(len(targets), self.spec, generator)
         drawn = (torch.where(mask, self._mask_codes, targets), targets, counts)
         inputs, targets, counts = (tensor.to(self._device) for tensor in drawn)
@@ -125,7 +127,7 @@ class ColumnsTask:
         return -(self._model.log_prob(inputs, targets, order) * counts).sum()
 
 
-def _named(asked: Mapping[tuple[int, ...], float]) -> str:
-    """A short name for a workload, other than that of any other."""
-    digest = hashlib.sha256(repr(sorted(asked.items())).encode()).hexdigest()
-    return f"{len(asked)} sets of columns ({digest[:12]})"
+def _workload_name(column_sets: Mapping[tuple[int, ...], float]) -> str:
+    """A short unique name of a workload."""
+    digest = hashlib.sha256(repr(sorted(column_sets.items())).encode()).hexdigest()
+    return f"{len(column_sets)} sets of columns ({digest[:12]})"

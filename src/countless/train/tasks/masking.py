@@ -1,10 +1,10 @@
 """Input masking: which inputs of each training row are replaced by MASK tokens.
 
-The paper draws the *number* of masked columns uniformly and then that many columns at random; it compares this with a
-fixed probability per column, and with no masking at all.
+The paper draws the *number* of masked columns uniformly, then that many columns at random. It compares this with a
+fixed probability per column, and with no masking.
 
-A column of several positions, such as the digits of a large code, is also left after some of its leading ones: a query
-often knows the leading digit and skips the rest.
+A column of several positions, such as the digits of a large code, is also masked after some leading positions, because
+a query often filters the leading digit and skips the rest.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from torch import Tensor
 from countless.options import NO_MASKING, UNIFORM
 from countless.spec import ModelSpec
 
-WORKLOAD_SHARE = 0.5  # of the rows of a step are masked as the queries of a workload ask,
-WORKLOAD_FROM = 0.7  # once so much of the run is over
+WORKLOAD_SHARE = 0.5  # this share of a step's rows is masked as for the workload's queries,
+WORKLOAD_FROM = 0.7  # after this share of the run
 
 
 class Masking(ABC):
     """A scheme that draws masks: ``True`` where the input becomes MASK."""
 
-    masks_trailing = True  # whether a column that is seen may be seen in part
+    masks_trailing = True  # whether later positions of an unmasked column may be masked
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """How the scheme is written in options and reports."""
+        """The name of the scheme in options and reports."""
 
     @abstractmethod
     def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
@@ -41,20 +41,22 @@ class Masking(ABC):
     def draw_positions(self, rows: int, spec: ModelSpec, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Masks of positions, and which positions count in the loss; both (rows, positions).
 
-        A position counts unless the one before it in its column is masked: no query asks for a digit without the
-        digits that lead to it.
+        A position counts unless the previous position of its column is masked: no query filters a digit without its
+        leading digits.
         """
         return self._with_digits(self.draw(rows, len(spec.groups), generator), spec, generator)
 
     def _with_digits(self, columns: Tensor, spec: ModelSpec, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """What masks of whole columns come to when a column that is seen may be seen in part."""
+        """Masks of positions from masks of whole columns; later positions of unmasked columns may be masked too."""
         rows = len(columns)
         widths, depths = torch.tensor(spec.groups), torch.from_numpy(spec.depths)
         column_of = torch.repeat_interleave(torch.arange(len(spec.groups)), widths)
         mask = columns[:, column_of]
         if self.masks_trailing and int(widths.max()) > 1:
-            seen = 1 + (torch.rand(rows, len(spec.groups), generator=generator) * widths).long()  # 1 to all of them
-            mask |= depths >= seen[:, column_of]
+            unmasked_positions = (
+                1 + (torch.rand(rows, len(spec.groups), generator=generator) * widths).long()
+            )  # 1 to all of them
+            mask |= depths >= unmasked_positions[:, column_of]
         counts = (depths == 0) | ~mask.roll(1, dims=1)
         return mask, counts
 
@@ -63,7 +65,7 @@ class Masking(ABC):
 class UniformMasking(Masking):
     """The paper's scheme: for each row, the number of masked columns is uniform on [0, columns).
 
-    With ``everything`` it is uniform on [0, columns]: sometimes nothing is seen.
+    With ``everything`` it is uniform on [0, columns]: sometimes all columns are masked.
     """
 
     everything: bool = False
@@ -76,8 +78,8 @@ class UniformMasking(Masking):
         count = torch.randint(columns + self.everything, (rows, 1), generator=generator)
         keys = torch.rand(rows, columns, generator=generator)
         ordered = torch.from_numpy(np.sort(keys.numpy(), axis=1))  # several times as fast as PyTorch's
-        most = ordered.gather(1, count.clamp(max=columns - 1))
-        return (keys < most) | (count == columns)  # the columns with the smallest keys
+        threshold = ordered.gather(1, count.clamp(max=columns - 1))
+        return (keys < threshold) | (count == columns)  # the columns with the smallest keys
 
 
 @dataclass(frozen=True)
@@ -108,18 +110,18 @@ class NoMasking(Masking):
 
 
 class WorkloadMasking(Masking):
-    """What a workload asks for, in a share of the rows; in the others what ``base`` draws.
+    """Masks as for the queries of a workload in a share of the rows; in the other rows those of ``base``.
 
-    ``asked`` is how often the queries filter each set of columns. In a row of the workload's, the columns of one
-    such set are seen and all others are masked, as when the query is answered, and only the columns of the set count.
+    ``column_sets`` has how often the queries filter each set of columns. In the first share of rows, the columns of one
+    set are unmasked and all others masked, as when the query is answered; only the columns of the set count.
     """
 
-    def __init__(self, base: Masking, asked: Mapping[tuple[int, ...], float], columns: int) -> None:
+    def __init__(self, base: Masking, column_sets: Mapping[tuple[int, ...], float], columns: int) -> None:
         self.base = base
-        self._masks = torch.ones(len(asked), columns, dtype=torch.bool)
-        for mask, chosen in zip(self._masks, asked, strict=True):
-            mask[[*chosen]] = False
-        weights = torch.tensor([*asked.values()], dtype=torch.float64)
+        self._masks = torch.ones(len(column_sets), columns, dtype=torch.bool)
+        for mask, columns_of_set in zip(self._masks, column_sets, strict=True):
+            mask[[*columns_of_set]] = False
+        weights = torch.tensor([*column_sets.values()], dtype=torch.float64)
         self._ends = (weights / weights.sum()).cumsum(0)
 
     @property
@@ -127,16 +129,16 @@ class WorkloadMasking(Masking):
         return f"{self.base.name}+workload"
 
     def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
-        chosen = torch.searchsorted(self._ends, torch.rand(rows, generator=generator, dtype=torch.float64), right=True)
-        return self._masks[chosen.clamp(max=len(self._masks) - 1)]
+        indices = torch.searchsorted(self._ends, torch.rand(rows, generator=generator, dtype=torch.float64), right=True)
+        return self._masks[indices.clamp(max=len(self._masks) - 1)]
 
     def draw_positions(self, rows: int, spec: ModelSpec, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        own = round(WORKLOAD_SHARE * rows)
-        columns = self.draw(own, len(spec.groups), generator)
+        workload_rows = round(WORKLOAD_SHARE * rows)
+        columns = self.draw(workload_rows, len(spec.groups), generator)
         mask, counts = self._with_digits(columns, spec, generator)
         counts &= ~columns.repeat_interleave(torch.tensor(spec.groups), dim=1)
-        others = self.base.draw_positions(rows - own, spec, generator)
-        return torch.cat([mask, others[0]]), torch.cat([counts, others[1]])
+        base_masks = self.base.draw_positions(rows - workload_rows, spec, generator)
+        return torch.cat([mask, base_masks[0]]), torch.cat([counts, base_masks[1]])
 
 
 def parse_masking(text: str) -> Masking:

@@ -1,4 +1,4 @@
-"""Training recipes: descriptions of a training task that any process with the table can carry out."""
+"""Training recipes: descriptions of a training task. Any process that has the table can run them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPU = "cpu"
 
 
 class TrainingTable(Protocol):
-    """What training reads of a :class:`~countless.data.encoding.table.Table`."""
+    """The part of a :class:`~countless.data.encoding.table.Table` that training reads."""
 
     @property
     def schema(self) -> Schema:
@@ -40,12 +40,12 @@ class TrainingTable(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A digest: two tables with the same one train alike."""
+        """A digest of the table's content."""
         ...
 
     @property
     def window(self) -> int | None:
-        """How many rows to read together, if they are in files."""
+        """The number of rows to read together, if they are in files."""
         ...
 
     def matrix(self) -> NDArray[Any]:
@@ -54,7 +54,7 @@ class TrainingTable(Protocol):
 
 
 class Recipe(Protocol):
-    """How to make a task of a table. It pickles, and holds nothing of the table's rows."""
+    """How to make a task from a table. It can be pickled, and has none of the table's rows."""
 
     @property
     def spec(self) -> ModelSpec | SharedTextSpec:
@@ -67,18 +67,18 @@ class Recipe(Protocol):
         ...
 
     def task(self, table: TrainingTable, device: str = CPU) -> Task:
-        """The task, whose model is on ``device`` if it can be."""
+        """The task. Its model is on ``device`` if the network supports that."""
         ...
 
 
 @dataclass(frozen=True)
 class ColumnsRecipe:
-    """The columns of a table; see :class:`~countless.train.tasks.columns.ColumnsTask`."""
+    """Training of a table's columns; see :class:`~countless.train.tasks.columns.ColumnsTask`."""
 
     spec: ModelSpec
     options: TrainOptions
     network: Callable[[ModelSpec], ColumnsNetwork]
-    asked: Mapping[tuple[int, ...], float] | None = None
+    column_sets: Mapping[tuple[int, ...], float] | None = None
     counts: list[IntArray] | None = None  # rows of each symbol of each position
 
     def task(self, table: TrainingTable, device: str = CPU) -> Task:
@@ -87,7 +87,7 @@ class ColumnsRecipe:
             self.spec,
             self.options,
             self.network,
-            self.asked,
+            self.column_sets,
             counts=self.counts,
             window=table.window,
             device=device,
@@ -95,15 +95,15 @@ class ColumnsRecipe:
 
 
 def pilot(recipe: ColumnsRecipe, table: TrainingTable) -> Task:
-    """The task on a few rows, to find out how fast it is."""
-    few = np.array(table.matrix()[:PILOT_ROWS])
+    """The task on a few rows, to measure its speed."""
+    rows = np.array(table.matrix()[:PILOT_ROWS])
     batch = recipe.options.batch_for(len(table.matrix()))
-    return ColumnsTask(few, recipe.spec, replace(recipe.options, batch=batch), recipe.network)
+    return ColumnsTask(rows, recipe.spec, replace(recipe.options, batch=batch), recipe.network)
 
 
 @dataclass(frozen=True)
 class TextRecipe:
-    """The text columns of a table, all of them; see :class:`~countless.train.tasks.text.TextTask`."""
+    """Training of all text columns of a table; see :class:`~countless.train.tasks.text.TextTask`."""
 
     spec: SharedTextSpec
     options: TrainOptions
@@ -129,7 +129,7 @@ class Trainer(Protocol):
         stopped: bool,
         on_progress: Callable[[Progress], None],
     ) -> Trained:
-        """Train what ``recipe`` makes of ``table``."""
+        """Train the task of ``recipe`` on ``table``."""
         ...
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from countless.spec import ModelSpec, SharedTextSpec
 
-Inputs = Literal["as trained", "masked", "unmasked"]  # how a model is measured: with which of its inputs masked
+Inputs = Literal["as trained", "masked", "unmasked"]  # which inputs are masked when a model is measured
 
 
 class Task(Protocol):
@@ -25,7 +25,7 @@ class Task(Protocol):
     rows: int
     epochs: int | None  # passes over the rows; None when only the time budget ends the run
     batch: int  # rows per step
-    window: int | None  # rows that are gone through together, since they lie in a file; None when all are in memory
+    window: int | None  # rows that are visited together, because they are in a file; None if all are in memory
 
     @property
     def spec(self) -> ModelSpec | SharedTextSpec:
@@ -34,23 +34,23 @@ class Task(Protocol):
 
     @property
     def model(self) -> nn.Module:
-        """What is trained."""
+        """The network."""
         ...
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint must agree on, besides the options."""
+        """What must be the same in a checkpoint, besides the options."""
         ...
 
     def learn(self, rows: Tensor, generator: torch.Generator, fraction: float, weight: float) -> float:
-        """Give the parameters the gradients of ``weight`` times the nats per unit of these rows, and return that loss.
+        """Set the gradients of ``weight`` times the nats per unit of these rows, and return that loss.
 
-        Inputs are masked at random; ``fraction`` of the run is over. Gradients from before are replaced.
+        Inputs are masked at random; ``fraction`` of the run is over. Old gradients are replaced.
         """
         ...
 
     def bits(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> float:
-        """Bits per unit of these rows, without gradients."""
+        """Bits per unit of these rows. Computes no gradients."""
         ...
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
@@ -59,7 +59,7 @@ class Task(Protocol):
 
 
 def start_from(model: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Give ``model`` the weights that another of the same description had, by their names in a model file."""
+    """Load the weights of another model with the same spec, by their names in a model file."""
     model.load_state_dict({name: torch.from_numpy(array.astype(np.float32)) for name, array in arrays.items()})
 
 

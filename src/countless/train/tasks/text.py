@@ -1,4 +1,4 @@
-"""The training task of text columns: one causal Transformer that learns whole strings, and what follows a gap."""
+"""The training task of text columns: one causal Transformer that learns whole strings, and symbols after gaps."""
 
 from __future__ import annotations
 
@@ -25,28 +25,27 @@ from countless.train.tasks.task import BITS, Inputs, start_from
 
 DEFAULT_SYMBOLS_SEEN = 20_000_000  # for each column
 DEFAULT_EPOCHS = (1, 20)
-LEAST_TOKENS, STEPS = 1_024, 400  # of a step and of an epoch: a small table has fewer steps rather than smaller ones
-GAPS = 0.1  # the weight of what follows a gap at once, beside the mean over all symbols
-DRAWN_GAPS = 0.3  # the same in a context, where it is drawn
+LEAST_TOKENS, STEPS = 1_024, 400  # least tokens of a step, most steps of an epoch: small tables have fewer steps
+GAPS = 0.1  # the weight of the loss right after gaps, beside the mean over all symbols
+DRAWN_GAPS = 0.3  # the same in a context, where gaps are drawn
 EVALUATION_BATCH = 128
 
 
 class TextTask:
-    """Learns ``strings``, those of each text column of a table.
+    """Learns ``strings``: those of each text column of a table.
 
-    A step takes some rows, and the strings that they have in every column: a column is learned in proportion to its
-    characters.
+    A step takes the strings of some rows in every column, so a column is learned in proportion to its characters.
 
-    The paper masks a random prefix of each string. Here the symbols *right after* the gap are what patterns ask for,
-    so most strings are cut into windows of WINDOW symbols, each read after a gap: as many beginnings as there are
-    windows, at the cost of one pass. What follows a gap at once is not drawn but learned from its whole distribution,
-    which counts strings that have ended by then. The remaining strings are read whole.
+    The paper masks a random prefix of each string. Patterns need the symbols *right after* such a gap, so most strings
+    are cut into windows of WINDOW symbols, each read after a gap: this gives one gap for each window at the cost of one
+    pass. The first symbol after a gap is not sampled but learned from its whole distribution, in which strings that
+    have ended count as END. The remaining strings are read whole.
 
-    A model with a context learns each string with its row's ``codes`` (rows, positions), of which random columns are
-    masked: from none to all of them. ``groups`` has the number of positions of each column. What follows a gap at once
-    is then drawn too, a few gaps of random lengths for each string: in a context it has no distribution to count.
-    ``start`` has the weights to go on from, by their names in a model file; by default they are random. ``window`` is
-    how many rows to read together, if they lie in files.
+    A model with a context learns each string with its row's ``codes`` (rows, positions), in which random columns are
+    masked: from none to all of them. ``groups`` has the number of positions of each column. Then the first symbols
+    after a few gaps of random lengths are learned for each string too, because their distribution in a context is not
+    counted. ``start`` has the initial weights by their names in a model file; by default they are random. ``window`` is
+    the number of rows to read together, if they are in files.
     """
 
     unit = "character"
@@ -64,16 +63,18 @@ class TextTask:
     ) -> None:
         self.spec, self.masking, self.window = spec, masking, window
         self.rows = len(strings[0].symbols)
-        symbols = sum(float(block.sum()) for each in strings for block in blocks(each.lengths))
+        symbols = sum(float(block.sum()) for column_strings in strings for block in blocks(column_strings.lengths))
         tokens = min(options.text_tokens, max(LEAST_TOKENS, symbols / STEPS))
         self.batch = options.batch or max(8, round(tokens * self.rows / symbols))
         self.epochs = options.epochs
         if options.epochs is None and options.budget is None:
-            fewest, many = DEFAULT_EPOCHS
-            self.epochs = min(many, max(fewest, round(len(strings) * DEFAULT_SYMBOLS_SEEN / symbols)))
+            least, most = DEFAULT_EPOCHS
+            self.epochs = min(most, max(least, round(len(strings) * DEFAULT_SYMBOLS_SEEN / symbols)))
         self._row = RowContexts(spec, codes, groups, self.rows, window) if spec.context else None
         self.identity = {"spec": spec.to_json(), "text_masking": masking, "groups": list(groups)}
-        self.columns = [ColumnStrings(each, spec.column(index), window) for index, each in enumerate(strings)]
+        self.columns = [
+            ColumnStrings(column_strings, spec.column(index), window) for index, column_strings in enumerate(strings)
+        ]
         self._half = half_precision_pays()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
@@ -92,7 +93,7 @@ class TextTask:
         return loss.item()
 
     def _loss(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        """Nats per character of these rows, with those of what follows gaps."""
+        """Nats per character of these rows, plus those of the symbols after gaps."""
         nats, count = torch.zeros(()), 0
         shift = self._shift(rows, "as trained", generator)
         for index, column in enumerate(self.columns):
@@ -105,8 +106,8 @@ class TextTask:
         gaps = torch.zeros(())
         for index, column in enumerate(self.columns):
             if shift is not None:
-                drawn = column.gaps(rows, generator)
-                gaps = gaps + DRAWN_GAPS * self._nats(index, drawn, shift) / len(drawn.tokens)
+                gap_batch = column.gaps(rows, generator)
+                gaps = gaps + DRAWN_GAPS * self._nats(index, gap_batch, shift) / len(gap_batch.tokens)
             gaps = gaps + GAPS * self._gap_nats(index)
         return loss + gaps / len(self.columns)
 
@@ -114,10 +115,10 @@ class TextTask:
         masking = {"as trained": self.masking, "masked": "prefix", "unmasked": "none"}[inputs]
         nats, count = 0.0, 0
         with torch.no_grad():
-            for chosen in torch.split(rows, EVALUATION_BATCH):
-                shift = self._shift(chosen, inputs, generator)
+            for batch_rows in torch.split(rows, EVALUATION_BATCH):
+                shift = self._shift(batch_rows, inputs, generator)
                 for index, column in enumerate(self.columns):
-                    for batch in column.batches(chosen, masking, generator):
+                    for batch in column.batches(batch_rows, masking, generator):
                         nats += float(self._nats(index, batch, shift))
                         count += batch.symbols
         return nats * BITS / max(1, count)
@@ -126,7 +127,7 @@ class TextTask:
         return self._model.arrays()
 
     def _shift(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> Tensor | None:
-        """What the rows add to the tokens of their strings: of each, random columns are masked, unless none are."""
+        """The shift of the rows. Random columns of each row are masked, unless ``inputs`` are unmasked."""
         if self._row is None:
             return None
         codes = self._row.whole(rows) if inputs == "unmasked" else self._row.masked(rows, generator)
@@ -134,16 +135,16 @@ class TextTask:
 
     def _nats(self, index: int, batch: StringBatch, shift: Tensor | None) -> Tensor:
         """Nats of a batch of the text column at ``index``; ``shift`` is (rows, columns, width)."""
-        own = None if shift is None else shift[batch.strings, index]
-        logits = self._logits(index, batch.tokens, batch.positions, own)
+        string_shift = None if shift is None else shift[batch.strings, index]
+        logits = self._logits(index, batch.tokens, batch.positions, string_shift)
         return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED, reduction="sum")
 
     def _gap_nats(self, index: int) -> Tensor:
-        """Nats of the symbol after a gap where nothing is known of the row, the mean over all lengths of gaps."""
+        """Nats of the symbol after a gap without a context: the mean over all lengths of gaps."""
         column = self.columns[index]
         positions = torch.arange(column.spec.length + 1)[:, None]
         logits = self._logits(index, torch.full_like(positions, column.spec.mask), positions)[:, 0]
-        return -(column.after_gaps * logits.log_softmax(-1)).sum(1).mean()
+        return -(column.gap_distribution * logits.log_softmax(-1)).sum(1).mean()
 
     def _logits(self, index: int, tokens: Tensor, positions: Tensor, shift: Tensor | None = None) -> Tensor:
         with torch.autocast("cpu", torch.bfloat16, enabled=self._half):
@@ -152,7 +153,7 @@ class TextTask:
 
 
 class RowContexts:
-    """The codes of every row, of which some are seen."""
+    """The codes of every row, with some columns masked."""
 
     def __init__(
         self, spec: SharedTextSpec, codes: NDArray[Any] | None, groups: tuple[int, ...], rows: int, window: int | None
@@ -164,10 +165,10 @@ class RowContexts:
         self._masking = UniformMasking(everything=True)
 
     def whole(self, rows: Tensor) -> Tensor:
-        """All of their codes."""
+        """All codes of these rows."""
         return self._codes[rows].long()
 
     def masked(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        """Their codes, with random columns masked: from none to all of them."""
+        """The codes of these rows, with random columns masked: from none to all of them."""
         mask, _ = self._masking.draw_positions(len(rows), self._spec, generator)
         return torch.where(mask, self._mask, self.whole(rows))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from countless.cluster import domains
-from countless.cluster.domains import Merged
+from countless.cluster.domains import MergedScans
 from countless.cluster.encoding import write_chunk, write_part
 from countless.cluster.rows import ParquetRows
 from countless.data.encoding.code_files import CodesFolder
@@ -74,7 +74,7 @@ def test_on_a_cluster(orders: Path, items: list[str | None], tmp_path: Path, mon
     """The functions that every machine runs, here."""
     monkeypatch.setattr(domains, "PIECE_ROWS", 3_000)
     rows, source = ParquetRows((str(orders),), (len(items),)), Source.open(orders)
-    finder = Merged(source, rows, lambda function, indexes: map(function, indexes), 1 << 16)
+    finder = MergedScans(source, rows, lambda function, indexes: map(function, indexes), 1 << 16)
     schema = find_schema(finder, EncodeOptions(), lambda stage, rows=None: None)
     folder = CodesFolder.create(tmp_path / "codes", schema, "", Small(10**9).block)
     for index in folder.missing_chunks():

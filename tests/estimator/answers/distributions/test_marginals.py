@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from countless import Estimator
-from countless.engine.distributions import marginals as later
-from countless.engine.distributions.joint import Part, part
+from countless.engine.distributions import marginals as marginals_module
+from countless.engine.distributions.joint import BoxMasses, masses_of_box
 from countless.errors import QueryTypeError, UnknownColumnError
 from countless.estimator.answers.distributions.distribution import BinsWanted
 
@@ -38,12 +38,12 @@ def test_columns_after_the_evidence_share_a_walk(estimator: Estimator) -> None:
     """The people's order is their columns': what is asked about age leaves all others to one walk."""
     walks: list[Any] = []
 
-    def walked(*asked: Any) -> Part:
-        walks.append(asked)
-        return part(*asked)
+    def walked(*arguments: Any) -> BoxMasses:
+        walks.append(arguments)
+        return masses_of_box(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(later, "part", walked)
+        patch.setattr(marginals_module, "masses_of_box", walked)
         estimator.distributions(COLUMNS, "age IN (20, 30, 40) AND city <> 'Oslo'")
     assert [[axis.column for axis in axes] for _, _, axes, _, _ in walks] == [[0], [1]]
 

@@ -12,7 +12,7 @@ from countless.query.parsing.parse import parse, span_of
 
 NUMERIC = "NUMERIC"
 TYPES = {
-    **dict.fromkeys(INTEGERS, NUMERIC),  # such as have no counterpart: unsigned ones, and those of 128 bits
+    **dict.fromkeys(INTEGERS, NUMERIC),  # for types without a counterpart: unsigned 64-bit and 128-bit integers
     "TINYINT": "SMALLINT",
     "UTINYINT": "SMALLINT",
     "SMALLINT": "SMALLINT",
@@ -29,7 +29,7 @@ TYPES = {
     "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
 }
 assert set(TYPES) == INTEGERS | FLOATS | TIMES | {"BOOLEAN"}
-# How sqlglot names the types of DuckDB's that PostgreSQL has not.
+# DuckDB types that PostgreSQL lacks, as sqlglot names them.
 CASTS = {
     **dict.fromkeys((exp.DType.UBIGINT, exp.DType.INT128, exp.DType.UINT128), exp.DType.DECIMAL),
     exp.DType.UTINYINT: exp.DType.SMALLINT,
@@ -42,7 +42,7 @@ CASTS = {
 
 
 def postgres_type(duckdb_type: str) -> str:
-    """The type of PostgreSQL's in which a column is kept: TEXT for what has no other.
+    """The PostgreSQL type that stores a column; TEXT if there is no other.
 
     >>> [postgres_type(kind) for kind in ("UINTEGER", "HUGEINT", "DECIMAL(10,2)", "VARCHAR", "TIMESTAMP_NS")]
     ['BIGINT', 'NUMERIC', 'DECIMAL(10,2)', 'TEXT', 'TIMESTAMP']
@@ -52,55 +52,61 @@ def postgres_type(duckdb_type: str) -> str:
     return TYPES.get(duckdb_type, "TEXT")
 
 
-def internal_name(place: int) -> str:
-    """What a column is called in PostgreSQL, whose own names are short, are case-sensitive, and are sometimes taken.
+def internal_name(column_index: int) -> str:
+    """The name of a column in PostgreSQL, where long names, and names of system columns, are not possible.
 
     >>> internal_name(3)
     'c3'
     """
-    return f"c{place}"
+    return f"c{column_index}"
 
 
-def translate(where: str, names: Sequence[str], own: Sequence[str] | None = None) -> str:
-    r"""The clause in PostgreSQL's SQL, with the names that the columns have there: internal ones, or ``own``.
+def translate(where: str, names: Sequence[str], postgres_names: Sequence[str] | None = None) -> str:
+    r"""The clause in PostgreSQL's SQL. Columns get internal names, or the names in ``postgres_names``.
 
     >>> translate("\"Since When\" > DATE '2020-01-31' AND contains(city, '5%')", ["city", "Since When"])
     "c1 > CAST('2020-01-31' AS DATE) AND c0 LIKE '%5!%%' ESCAPE '!'"
     >>> translate("Since = 3", ["since"], ["since"])
     '"since" = 3'
     """
-    places = {name.casefold(): place for place, name in enumerate(names)}
+    index_of = {name.casefold(): column_index for column_index, name in enumerate(names)}
     tree = parse(where).copy()
     for column in list(tree.find_all(exp.Column)):
-        place = places.get(column.name.casefold())
-        if place is None:
+        column_index = index_of.get(column.name.casefold())
+        if column_index is None:
             raise UnknownColumnError(f'the table has no column "{column.name}"', where, span_of(column, where))
-        new = exp.column(internal_name(place)) if own is None else exp.column(own[place], quoted=True)
+        renamed = (
+            exp.column(internal_name(column_index))
+            if postgres_names is None
+            else exp.column(postgres_names[column_index], quoted=True)
+        )
         if column is tree:
-            tree = new
+            tree = renamed
         else:
-            column.replace(new)
+            column.replace(renamed)
     try:
         return tree.transform(_rewrite).sql("postgres")
-    except (ValueError, TypeError) as error:  # what sqlglot cannot write
+    except (ValueError, TypeError) as error:  # sqlglot cannot translate the clause
         raise UnsupportedQueryError(f"PostgreSQL has no such clause: {error}") from None
 
 
 def _rewrite(node: exp.Expr) -> exp.Expr:
-    """One node as PostgreSQL understands it."""
+    """One node in PostgreSQL's dialect."""
     match node:
         case exp.DataType() if node.this in CASTS:
             return exp.DataType(this=CASTS[node.this])
         case exp.Contains() | exp.StartsWith() | exp.EndsWith() if isinstance(node.expression, exp.Literal):
             return _like(node)
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape) and "\\" in node.expression.name:
-            return exp.Escape(this=node.copy(), expression=exp.Literal.string(""))  # to DuckDB it is a plain character
+            return exp.Escape(
+                this=node.copy(), expression=exp.Literal.string("")
+            )  # in DuckDB a backslash is an ordinary character
         case _:
             return node
 
 
 def _like(node: exp.Expr) -> exp.Expr:
-    """A search for a piece as LIKE, of which PostgreSQL's planner has an opinion."""
+    """A search for a piece as LIKE, for which PostgreSQL's planner has statistics."""
     piece = node.expression.name
     for special in "!%_":
         piece = piece.replace(special, "!" + special)

@@ -19,13 +19,13 @@ from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 
 CHUNK = 1 << 20
 EXTENDED_TARGET = 1000
-# Columns of one object of extended statistics. PostgreSQL takes eight, but works out the dependencies of all subsets of
-# them: on Adult four took two seconds and eight forty. Four were also the better up to p99, eight in the worst case.
+# Columns of one object of extended statistics. PostgreSQL allows eight, but computes the dependencies of all subsets:
+# on Adult four columns took two seconds, eight forty. Four were also better up to p99, eight in the worst case.
 LARGEST = 4
 
 
 class LoadedTable:
-    """A server of its own that holds a table's columns, for the planners that look at it."""
+    """A table's columns, loaded into a private PostgreSQL server for the planner baselines."""
 
     def __init__(
         self, table: Any, columns: Sequence[str] | None = None, tell: Callable[[str], None] | None = None
@@ -33,9 +33,11 @@ class LoadedTable:
         self._source = Source.open(table)
         self.tell = tell or (lambda stage: None)
         available = self._source.columns()
-        wanted = None if columns is None else {name.casefold() for name in columns}
-        chosen = [(name, stored_type(kind)) for name, kind in available if wanted is None or name.casefold() in wanted]
-        self.columns = [(name, kind) for name, kind in chosen if kind is not None]
+        requested = None if columns is None else {name.casefold() for name in columns}
+        selected = [
+            (name, stored_type(kind)) for name, kind in available if requested is None or name.casefold() in requested
+        ]
+        self.columns = [(name, kind) for name, kind in selected if kind is not None]
         self.names = [name for name, _ in self.columns]
         self.tell("starting PostgreSQL")
         self.server = PrivatePostgresServer()
@@ -46,7 +48,7 @@ class LoadedTable:
             raise
 
     def related(self, largest: int) -> list[tuple[int, ...]]:
-        """Groups of columns that know of each other."""
+        """Groups of columns that depend on each other."""
         return related_groups(self._source, self.names, largest)
 
     def close(self) -> None:
@@ -72,7 +74,7 @@ class LoadedTable:
                 raise DataError(f"PostgreSQL cannot hold this table: {first_line(error)}") from None
 
     def _write(self, path: Path) -> None:
-        """The columns as CSV. Strings stand in quotes, so that an empty one is not NULL."""
+        """Write the columns as CSV. Strings are quoted, so that an empty string is not NULL."""
         values = ", ".join(
             f"CAST({quote_identifier(name)} AS VARCHAR) AS {internal_name(index)}"
             for index, (name, _) in enumerate(self.columns)
@@ -88,8 +90,8 @@ class LoadedTable:
 class Postgres(Baseline):
     """The number of rows that PostgreSQL's planner expects a filter to keep. It has no error bar.
 
-    As it comes: after ANALYZE, which looks at 30,000 rows and keeps up to 100 frequent values and 100 bounds of a
-    histogram for every column. The time of an answer is that of EXPLAIN; the clause is translated before it begins.
+    PostgreSQL has its default settings: ANALYZE samples 30,000 rows and stores up to 100 frequent values and 100
+    histogram bounds for every column. The time of an answer is that of EXPLAIN, without the translation of the clause.
     """
 
     method = "postgres"
@@ -134,7 +136,7 @@ class Postgres(Baseline):
         self._connection.close()
 
     def _prepare(self) -> None:
-        """What is set up before ANALYZE."""
+        """A hook that runs before ANALYZE."""
 
     def _run(self, statement: str) -> None:
         import psycopg
@@ -152,11 +154,11 @@ class Postgres(Baseline):
 
 
 class PostgresExtended(Postgres):
-    """The same, set up by an expert who knows that the columns depend on each other.
+    """PostgreSQL's planner, tuned by an expert who knows that the columns depend on each other.
 
-    Extended statistics of all three kinds (ndistinct, dependencies, mcv) on groups of up to four related columns, and
-    a statistics target of 1,000 instead of 100: ANALYZE looks at 300,000 rows and keeps up to 1,000 frequent values of
-    each column, and 1,000 frequent combinations of each group.
+    It has extended statistics of all three kinds (ndistinct, dependencies, mcv) on groups of up to four related
+    columns, and a statistics target of 1,000 instead of 100: ANALYZE samples 300,000 rows and stores up to 1,000
+    frequent values of each column, and 1,000 frequent combinations of each group.
     """
 
     method = "postgres-extended"
@@ -168,6 +170,6 @@ class PostgresExtended(Postgres):
     def _prepare(self) -> None:
         self.groups = self._loaded.related(self._largest)
         for number, group in enumerate(self.groups):
-            columns = ", ".join(internal_name(place) for place in group)
+            columns = ", ".join(internal_name(column_index) for column_index in group)
             kinds = "ndistinct, dependencies, mcv"
             self._run(f"CREATE STATISTICS {self._table}_{number} ({kinds}) ON {columns} FROM {self._table}")

@@ -1,4 +1,4 @@
-"""A private PostgreSQL server in a temporary directory, which ends with the process that started it."""
+"""A private PostgreSQL server in a temporary directory, which stops when this process ends."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from countless.errors import MissingExtraError, ServerError
 if TYPE_CHECKING:
     import psycopg
 
-INSTALLED = Path("/usr/lib/postgresql")  # where Debian keeps them, one directory a version
+INSTALLED = Path("/usr/lib/postgresql")  # Debian's directory, with one folder for each version
 UNPRIVILEGED = ("postgres", "nobody")  # PostgreSQL does not run as root
-PATIENCE = 60.0  # seconds for the server to come up
+START_SECONDS = 60.0  # timeout of the server's start
 SUPERUSER = "countless"
 REMEDY = "install one with: apt-get install postgresql"
 
-# A shell keeps watch. Its standard input is a pipe from this process, which ends when this process closes it or dies in
-# whatever way: then the server is stopped and its directory removed. If the server ends by itself, so does the shell,
-# and its output is the server's last words.
+# A shell watches the server. Its standard input is a pipe from this process, which is closed at the latest when this
+# process ends. Then the shell stops the server and removes its directory. If the server ends by itself, the shell
+# prints the last line of its log and ends too.
 WATCH = """
 cd "$1"
 exec 3<&0
@@ -49,9 +49,9 @@ rm -rf "$1"
 
 
 class PrivatePostgresServer:
-    """A PostgreSQL server that nobody else can reach: a socket in a directory of its own, and no port.
+    """A PostgreSQL server that only this user can reach: it has a socket in its own directory, and no port.
 
-    Strings compare byte by byte, as in DuckDB. Nothing it holds outlives it.
+    Strings compare byte by byte, as in DuckDB. All its data is removed when it stops.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class PrivatePostgresServer:
             user=None if user is None else user.pw_uid,
             group=None if user is None else user.pw_gid,
             extra_groups=None if user is None else [],
-            start_new_session=True,  # a Ctrl-C in the terminal is for us
+            start_new_session=True,  # a Ctrl-C in the terminal is for this process only
         )
         self._stop = weakref.finalize(self, _stop, self._process)
         try:
@@ -99,11 +99,11 @@ class PrivatePostgresServer:
 
     @property
     def url(self) -> str:
-        """Where others of the same user find it."""
+        """The server's address, for other processes of the same user."""
         return f"postgresql://{SUPERUSER}@/postgres?host={quote(str(self.directory), safe='')}&port=5432"
 
     def close(self) -> None:
-        """Stop the server and remove its directory. It may be done twice."""
+        """Stop the server and remove its directory. It may be called twice."""
         self._stop()
 
     def __enter__(self) -> PrivatePostgresServer:
@@ -113,32 +113,34 @@ class PrivatePostgresServer:
         self.close()
 
     def _wait(self) -> None:
-        """Until the server answers."""
-        deadline = time.monotonic() + PATIENCE
+        """Wait until the server answers."""
+        deadline = time.monotonic() + START_SECONDS
         while True:
             if self._process.poll() is not None:
                 assert self._process.stdout is not None
-                said = self._process.stdout.read().decode(errors="replace").strip()
-                raise ServerError(f"PostgreSQL did not start ({said or 'it said nothing'}); {REMEDY}")
+                log_line = self._process.stdout.read().decode(errors="replace").strip()
+                raise ServerError(f"PostgreSQL did not start ({log_line or 'it said nothing'}); {REMEDY}")
             try:
                 self.connect().close()
                 return
             except self._errors:
                 if time.monotonic() > deadline:
-                    raise ServerError(f"PostgreSQL did not start within {PATIENCE:.0f} seconds; {REMEDY}") from None
+                    raise ServerError(
+                        f"PostgreSQL did not start within {START_SECONDS:.0f} seconds; {REMEDY}"
+                    ) from None
                 time.sleep(0.05)
 
 
 def find_binaries() -> Path:
-    """The directory with ``initdb`` and ``postgres``: the newest of Debian's, or else what the path leads to."""
+    """The directory with ``initdb`` and ``postgres``: Debian's newest version, or else the one on the PATH."""
     candidates = sorted(INSTALLED.glob("*/bin"), key=_version, reverse=True)
     config = shutil.which("pg_config")
     if config is not None:
-        told = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False)
-        candidates.append(Path(told.stdout.strip()))
-    found = shutil.which("initdb")
-    if found is not None:
-        candidates.append(Path(found).resolve().parent)
+        pg_config_output = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False)
+        candidates.append(Path(pg_config_output.stdout.strip()))
+    initdb = shutil.which("initdb")
+    if initdb is not None:
+        candidates.append(Path(initdb).resolve().parent)
     for directory in candidates:
         if all(os.access(directory / name, os.X_OK) for name in ("initdb", "postgres")):
             return directory
@@ -165,16 +167,16 @@ def _unprivileged() -> pwd.struct_passwd | None:
 
 
 def _ctype() -> str:
-    """A locale that knows the upper and lower case of all letters, where there is one."""
+    """A locale with the upper and lower case of all letters, if there is one; else C."""
     command = shutil.which("locale")
     if command is None:
         return "C"
-    known = subprocess.run([command, "-a"], capture_output=True, text=True, check=False).stdout.split()
-    return next((name for name in known if name.lower() in ("c.utf8", "c.utf-8")), "C")
+    locales = subprocess.run([command, "-a"], capture_output=True, text=True, check=False).stdout.split()
+    return next((name for name in locales if name.lower() in ("c.utf8", "c.utf-8")), "C")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipe that the shell watches, and wait for it to tidy up."""
+    """Close the pipe that the shell watches, and wait for its cleanup."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()
