@@ -64,7 +64,7 @@ def unreadable(cause: BaseException | None) -> str:
 def expected_body(question: str) -> str:
     """A message that shows what the body of a question looks like.
 
-    >>> print(wanted("check"))
+    >>> print(expected_body("check"))
     the body must be a JSON object such as {"where": "TRUE"}
     """
     return f"the body must be a JSON object such as {json.dumps(QUESTIONS[question].examples()[0])}"
