@@ -13,7 +13,7 @@ from countless.data.sources.csv_files import CsvFile
 from countless.estimator.estimator import Estimator
 from countless.estimator.updating.check import QUERIES, SAMPLE, THRESHOLD, Check
 
-DRIFTED = 3  # the exit code of a model that is no longer true
+DRIFTED = 3  # the exit code if the model no longer matches the table
 
 
 @click.command(

@@ -70,7 +70,7 @@ def info(model: Path, as_json: bool) -> None:
     if training.get("epochs"):
         console.print(f"training  {show.trained(training)}", soft_wrap=True)
     if training.get("workload"):
-        console.print(f"workload  {show.asked_for(**training['workload'])}")
+        console.print(f"workload  {show.workload_summary(**training['workload'])}")
     if "text" in training:
         text = training["text"]
         console.print(f"training  of {', '.join(text['columns'])}: {show.trained(text)}", soft_wrap=True)
@@ -90,7 +90,7 @@ def info(model: Path, as_json: bool) -> None:
 
 
 def _shares(sizes: dict[str, int], texts: list[str]) -> str:
-    """What takes the bytes of the file, the largest part first."""
+    """The bytes of each part of the file, the largest first."""
     names = {
         "schema.json": "values of columns",
         f"networks/{COLUMNS}.safetensors": "network",
@@ -103,7 +103,7 @@ def _shares(sizes: dict[str, int], texts: list[str]) -> str:
         "calibration.json": "error bars",
         "report.json": "report",
     }
-    return ", ".join(f"{names[member]} {show.size(taken)}" for member, taken in sizes.items() if member in names)
+    return ", ".join(f"{names[member]} {show.size(count)}" for member, count in sizes.items() if member in names)
 
 
 def _orders(network: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from countless.cli.parameters.options import Among, Duration, Names, json_option
+from countless.cli.parameters.options import ChosenNames, Duration, Names, json_option
 from countless.cli.terminal import display as show
 from countless.cli.terminal.sheets import show_sheet
 from countless.data.atomic_files import json_bytes, write_bytes
@@ -26,7 +26,7 @@ from countless_lab.measurement.subjects import subjects
 )
 @click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
 @click.option("--exclude", type=Names(), default=(), help="Columns to leave out, of whichever table has them.")
-@click.option("--ideas", type=Among(IDEAS), default=tuple(IDEAS), help="Which ideas to try  [default: all]")
+@click.option("--ideas", type=ChosenNames(IDEAS), default=tuple(IDEAS), help="Which ideas to try  [default: all]")
 @click.option(
     "--seconds",
     type=Duration(),

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.table import Table as TextTable
 
-from countless.cli.parameters.options import Among, Duration, json_option
+from countless.cli.parameters.options import ChosenNames, Duration, json_option
 from countless.cli.terminal import display as show
 from countless.data.atomic_files import json_bytes, write_bytes
 from countless_lab.cli.options import count_option
@@ -41,7 +41,7 @@ SIZES = GrowthSizes()
 )
 @click.option(
     "--only",
-    type=Among(DIMENSIONS),
+    type=ChosenNames(DIMENSIONS),
     default=DIMENSIONS,
     help=f"Dimensions to measure  [default: {','.join(DIMENSIONS)}]",
 )
