@@ -16,7 +16,7 @@ from countless_lab.fuzz import fitting
 from countless_lab.fuzz.campaign import Campaign, Outcome
 from countless_lab.fuzz.child import ChildProcesses, Limits
 from countless_lab.fuzz.fitting import check_fit
-from countless_lab.fuzz.forms import FRAME_ROWS, given
+from countless_lab.fuzz.forms import FRAME_ROWS, materialize
 from countless_lab.fuzz.run import Case, Findings, run_campaign
 from countless_lab.fuzz.tables import ARROW, PANDAS, POLARS, RELATION, draw_table, every_feature
 from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
@@ -97,7 +97,7 @@ def test_the_rows_of_frames_are_kept_in_a_file(tmp_path: Path) -> None:
     by_form = {table.form: table for table in frames}
     assert len(by_form) == 4
     for table in by_form.values():
-        given(table, tmp_path)
+        materialize(table, tmp_path)
         rows = ipc.open_file(tmp_path / FRAME_ROWS).read_all()
         assert (rows.num_rows, rows.column_names) == (table.rows, list(table.names))
 

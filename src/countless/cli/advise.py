@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table as TextTable
 
 from countless.advise import Advised
 from countless.advise import advise as find_advice
@@ -130,9 +129,8 @@ def _show(advised: Advised) -> None:
         console.print(f"passed over {passed_over} that PostgreSQL or the model cannot read", style="yellow")
     if not advised.analyzed:
         console.print("the table was never analyzed: run ANALYZE first, or the planner knows nothing of it")
-    table = TextTable(box=None, pad_edge=False, header_style="bold")
-    for heading in ("planner", "model", *(["rows"] if counted else []), *(["after"] if tried else []), "factor"):
-        table.add_column(heading, justify="right")
+    headings = ("planner", "model", *(["rows"] if counted else []), *(["after"] if tried else []), "factor")
+    table = show.plain_table(right=headings)
     table.add_column("question", overflow="fold")
     for finding in advised.findings:
         figures = [finding.planner, finding.model, *([finding.rows] if counted else [])]

@@ -22,8 +22,8 @@ class Idea:
     def arguments(self) -> dict[str, Any]:
         """What to call :func:`countless.fit` with."""
         network = {name: value for name, value in self.options.items() if name in NETWORK}
-        others = {name: value for name, value in self.options.items() if name not in NETWORK}
-        return {**others, "network": countless.Network(**network)} if network else others
+        fit_options = {name: value for name, value in self.options.items() if name not in NETWORK}
+        return {**fit_options, "network": countless.Network(**network)} if network else fit_options
 
 
 _PAPER = {

@@ -26,14 +26,14 @@ FEWEST = 3  # ideas that must have been run at two lengths before their ranks ar
 
 def plan(subjects: Sequence[Subject], ideas: Sequence[str], seconds: Sequence[float], queries: int) -> list[Job]:
     """The trials of every idea on every table for every length, and the questions they need."""
-    sets = [QuestionSet(_whole(subject), queries, QUESTION_SEED) for subject in subjects]
+    sets = [QuestionSet(_data_of(subject), queries, QUESTION_SEED) for subject in subjects]
     return [
         *sets,
-        *(AblationTrial(one, idea, length) for length in seconds for idea in ideas for one in sets),
+        *(AblationTrial(questions, idea, length) for length in seconds for idea in ideas for questions in sets),
     ]
 
 
-def _whole(subject: Subject) -> Data:
+def _data_of(subject: Subject) -> Data:
     return Data(subject.name, subject.source, Source.open(subject.source).count(), subject.exclude)
 
 
@@ -69,24 +69,24 @@ def agreement(trials: Sequence[Record]) -> list[Record]:
 
 def sheets(record: Record) -> list[Sheet]:
     """A table for every length and table of data, the least figures strong; and how the lengths agree."""
-    made = []
+    page_sheets = []
     for key in dict.fromkeys((trial["seconds"], trial["table"]) for trial in record["trials"]):
         trials = [trial for trial in record["trials"] if (trial["seconds"], trial["table"]) == key]
-        made.append(_sheet(f"{key[1]}, {_seconds(key[0])}", trials))
+        page_sheets.append(_sheet(f"{key[1]}, {_seconds(key[0])}", trials))
     if record["agreement"]:
         rows = tuple(
             (
-                one["table"],
-                f"{one['short']:g} s",
-                f"{one['long']:g} s",
-                str(len(one["ideas"])),
-                f"{one['spearman']:.2f}",
+                pair["table"],
+                f"{pair['short']:g} s",
+                f"{pair['long']:g} s",
+                str(len(pair["ideas"])),
+                f"{pair['spearman']:.2f}",
             )
-            for one in record["agreement"]
+            for pair in record["agreement"]
         )
         headings = ("table", "short", "long", "ideas", "rank correlation")
-        made.append(Sheet("Do short runs rank like long ones?", headings, rows, 3))
-    return made
+        page_sheets.append(Sheet("Do short runs rank like long ones?", headings, rows, 3))
+    return page_sheets
 
 
 def _sheet(title: str, trials: Sequence[Record]) -> Sheet:

@@ -147,8 +147,8 @@ class SweepDisplay(SweepListener):
         if self._dropped:
             text.append(f"  {self._dropped} not run", style="yellow")
         now = time.monotonic()
-        left = self.pace.seconds_left([now - began for began, _ in tuple(self._running.values())])
-        return text if left is None else text.append(f"  about {duration(left)} left")
+        seconds_left = self.pace.seconds_left([now - began for began, _ in tuple(self._running.values())])
+        return text if seconds_left is None else text.append(f"  about {duration(seconds_left)} left")
 
 
 class Pace:

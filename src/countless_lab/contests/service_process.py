@@ -69,10 +69,10 @@ def running_service(arguments: Sequence[str], log: Path) -> Iterator[ServiceProc
 def _port(process: subprocess.Popen[bytes], log: Path) -> int:
     end = time.monotonic() + START
     while time.monotonic() < end:
-        said = log.read_text(encoding="utf-8", errors="replace")
-        if address := re.search(r"serving at http://.*:(\d+)/\n", said):
+        log_text = log.read_text(encoding="utf-8", errors="replace")
+        if address := re.search(r"serving at http://.*:(\d+)/\n", log_text):
             return int(address[1])
         if process.poll() is not None:
             break
         time.sleep(0.05)
-    raise CountlessError(f"the service did not start: {said.strip().removeprefix('error: ')}")
+    raise CountlessError(f"the service did not start: {log_text.strip().removeprefix('error: ')}")

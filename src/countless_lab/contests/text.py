@@ -58,10 +58,10 @@ def contest(table: str, model: Any, options: TextContestOptions, watch: ContestL
         contenders = _contenders(estimator, table, options)
         measured = {}
         for contender in contenders:
-            chosen = queries[: options.slow_queries] if contender.slow else queries
-            watch.begins(contender.name, len(chosen))
+            asked_queries = queries[: options.slow_queries] if contender.slow else queries
+            watch.begins(contender.name, len(asked_queries))
             repeats = options.repeats if contender.quick else 1
-            measured[contender.name] = measure(contender, chosen, repeats, watch.answered)
+            measured[contender.name] = measure(contender, asked_queries, repeats, watch.answered)
             watch.ends(measured[contender.name])
         by_class = {name: _mixed(contenders, name, mix) for name in (OFF, ON, "row-sample-1%", "duckdb-guess")}
         anchored = [query for query in mix if query.kind in ANCHORED]
@@ -153,9 +153,11 @@ def _mixed(contenders: Sequence[Contender], name: str, mix: Sequence[Query]) -> 
     return evaluate(_named(contenders, name).answer, mix, name)
 
 
-def _absent(found: Evaluation) -> dict[str, float]:
+def _absent(evaluation: Evaluation) -> dict[str, float]:
     """Of the questions that no row answers: the estimates."""
-    rows = [e.rows for query, e in zip(found.queries, found.estimates, strict=True) if query.rows == 0] or [0.0]
+    rows = [e.rows for query, e in zip(evaluation.queries, evaluation.estimates, strict=True) if query.rows == 0] or [
+        0.0
+    ]
     return {
         "queries": len(rows),
         "p50": float(np.median(rows)),

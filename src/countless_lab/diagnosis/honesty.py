@@ -55,16 +55,16 @@ def miss_factor(truth: float, low: float, high: float) -> float:
 def measure_honesty(model: Estimator, table: Any, questions: int = QUESTIONS, seed: int = 0) -> Honesty:
     """Ask the model questions of every kind, and compare its intervals with the true counts."""
     queries = random_workload(model.schema, table, questions, seed, kinds=True)
-    found = Honesty()
+    result = Honesty()
     for query, answer in zip(queries, model.answer_many([query.where for query in queries]), strict=True):
-        found.asked[query.kind] += 1
+        result.asked[query.kind] += 1
         if isinstance(answer, CountlessError):
-            found.refused[query.kind] += 1
+            result.refused[query.kind] += 1
             continue
-        found.outside[query.kind] += not answer.low <= query.rows <= answer.high
+        result.outside[query.kind] += not answer.low <= query.rows <= answer.high
         factor = miss_factor(query.rows, answer.low, answer.high)
         if factor > FAR:
             numbers = (answer.low, answer.rows, answer.high, factor)
-            found.misses.append(Miss(query.where, query.kind, query.rows, *numbers))
-    found.misses.sort(key=lambda miss: -miss.factor)
-    return found
+            result.misses.append(Miss(query.where, query.kind, query.rows, *numbers))
+    result.misses.sort(key=lambda miss: -miss.factor)
+    return result

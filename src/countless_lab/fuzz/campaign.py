@@ -49,6 +49,6 @@ class Campaign:
 def unexpected(error: BaseException) -> str:
     """An exception that is none of ours, and where it came from."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "countless/" in frame.filename] or list(frames)
-    place = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(own[-3:]))
-    return f"{type(error).__name__}: {str(error)[:500]} ({place})"
+    product_frames = [frame for frame in frames if "countless/" in frame.filename] or list(frames)
+    location = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(product_frames[-3:]))
+    return f"{type(error).__name__}: {str(error)[:500]} ({location})"

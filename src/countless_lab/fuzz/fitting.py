@@ -19,7 +19,7 @@ from countless.errors import CountlessError, EmptyTableError
 from countless.estimator.fitting.salvage import missing_parts
 from countless_lab.fuzz.answers import wrong_answers
 from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
-from countless_lab.fuzz.forms import given
+from countless_lab.fuzz.forms import materialize
 from countless_lab.fuzz.tables import INVALID_UTF8, RandomTable, draw_table
 
 BUDGET = 1.0  # seconds of a fit
@@ -68,7 +68,7 @@ def fit_table(seed: int, folder: str) -> Outcome:
 
 def check_fit(table: RandomTable, folder: Path) -> Outcome:
     """Fit the table, follow the remedies of errors, and ask the model. Files are written to ``folder``."""
-    case = _Case(table, given(table, folder), folder)
+    case = _Case(table, materialize(table, folder), folder)
     with _strict_warnings():
         try:
             model = _model_after_remedies(case)
@@ -100,9 +100,9 @@ def _model_after_remedies(case: _Case) -> Estimator | None:
 
 
 def _require_nothing_left(case: _Case, message: str) -> None:
-    left = [name for name, kind in case.columns().items() if name not in case.excluded and stored_type(kind)]
-    if left:
-        raise _Defect(f'refused as empty, but "{left[0]}" can be modelled: {message}')
+    usable = [name for name, kind in case.columns().items() if name not in case.excluded and stored_type(kind)]
+    if usable:
+        raise _Defect(f'refused as empty, but "{usable[0]}" can be modelled: {message}')
 
 
 def _follow(case: _Case, message: str) -> None:
@@ -129,9 +129,9 @@ def excluded_by(message: str) -> tuple[str, ...]:
     >>> excluded_by("no such file"), excluded_by("leave it out with --exclude")
     ((), ())
     """
-    found = EXCLUDE.search(message)
+    match = EXCLUDE.search(message)
     try:
-        words = shlex.split(found.group()) if found else []
+        words = shlex.split(match.group()) if match else []
     except ValueError:  # a quote without its end
         return ()
     return split_names(words[1]) if len(words) > 1 else ()

@@ -80,35 +80,35 @@ def kill_once(models: Path, cluster: SmallCluster | None, seed: int, folder: str
     """A case: one command, killed once, and run again. ``models`` has the table and an old model."""
     rng = random.Random(seed)
     name = list(ACTIONS)[seed % len(ACTIONS)]
-    action, place = ACTIONS[name], Path(folder)
+    action, work = ACTIONS[name], Path(folder)
     if action.on_ray:
         if cluster is None:
             return Outcome(f"{name}: without Ray", checks=0)
         words = (*action.words, "--ray", cluster.address)
         action = dataclasses.replace(action, words=words, seconds=cluster.seconds)
     for table in ("small.parquet", NEW_ROWS):
-        shutil.copy(models / table, place / table)
-    model = place / "model.countless"
+        shutil.copy(models / table, work / table)
+    model = work / "model.countless"
     for file in models.glob(f"{OLD}*"):
-        shutil.copy(file, place / file.name.replace("old", "model"))
+        shutil.copy(file, work / file.name.replace("old", "model"))
     before = model.read_bytes()
     delay = rng.random() * action.seconds
-    ended = run_command(action.words, place, delay, action.out_of_core, action.on_ray)
+    ended = run_command(action.words, work, delay, action.out_of_core, action.on_ray)
     result = f"{name}: {'killed' if ended is None else 'finished first'}"
     if ended is not None and ended != 0:
-        return Outcome(result, defects=(f"exit code {ended}: {_log(place)}",))
+        return Outcome(result, defects=(f"exit code {ended}: {_log(work)}",))
     defects = _broken(model, before, ended is None)
     if action.serves:
-        defects += _strays(place)
+        defects += _strays(work)
         return Outcome(result, f"after {delay:.2f} s", tuple(defects))
     if ended is None:
-        ended = run_command((*action.words, *action.again), place, None, action.out_of_core)
+        ended = run_command((*action.words, *action.again), work, None, action.out_of_core)
         if ended != 0:
             reason = "hangs" if ended is None else f"exit code {ended}"
-            defects.append(f"the command after the kill: {reason}: {_log(place)}")
+            defects.append(f"the command after the kill: {reason}: {_log(work)}")
         elif not defects:
             defects += _undone(model, before, action)
-    return Outcome(result, f"after {delay:.2f} s", (*defects, *_strays(place)))
+    return Outcome(result, f"after {delay:.2f} s", (*defects, *_strays(work)))
 
 
 def run_command(
@@ -125,8 +125,8 @@ def run_command(
         _become_command(words, folder, out_of_core)
     end = time.monotonic() + (PATIENCE if seconds is None else seconds + IDLE * (not by_clock))
     while time.monotonic() < end and (seconds is None or by_clock or _processor_time(pid) < seconds):
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if ended_pid:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.005)
     with contextlib.suppress(ProcessLookupError):
@@ -183,8 +183,8 @@ def _undone(model: Path, before: bytes, action: Action) -> list[str]:
     if model.read_bytes() == before:
         return ["the command succeeds after the kill, but the model file is the old one"]
     rows = Estimator.load(model).rows
-    if action.words[0] == "fit" and (trained := Estimator.load(model).report.get("epochs")) not in (EPOCHS, None):
-        return [f"trained for {trained} epochs, not {EPOCHS}"]
+    if action.words[0] == "fit" and (epochs := Estimator.load(model).report.get("epochs")) not in (EPOCHS, None):
+        return [f"trained for {epochs} epochs, not {EPOCHS}"]
     return [] if not action.learns or rows > 1_200 else [f"the new model has {rows} rows, as the old one"]
 
 
@@ -192,8 +192,8 @@ def _strays(folder: Path) -> list[str]:
     """Files that nobody asked for."""
     expected = {"small.parquet", NEW_ROWS, "model.countless", "command.log"}
     names = sorted(path.name for path in folder.iterdir() if path.name not in expected)
-    found = [name for name in names if not name.startswith("model.countless.training")]  # is for countless train
-    return [f"these files are left: {', '.join(found)}"] if found else []
+    strays = [name for name in names if not name.startswith("model.countless.training")]  # is for countless train
+    return [f"these files are left: {', '.join(strays)}"] if strays else []
 
 
 def _log(folder: Path) -> str:
@@ -217,7 +217,7 @@ def small_cluster(inputs: Path) -> Iterator[SmallCluster | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:  # sockets must have short paths
-        told = ray.init(
+        context = ray.init(
             num_cpus=2,
             include_dashboard=False,
             object_store_memory=200 * 2**20,
@@ -227,14 +227,14 @@ def small_cluster(inputs: Path) -> Iterator[SmallCluster | None]:
             _system_config={"worker_niceness": 0},  # on a busy machine, others would leave it no time
         )
         try:
-            address, started = str(told.address_info["address"]), time.monotonic()
+            address, started = str(context.address_info["address"]), time.monotonic()
             words = (*ACTIONS["fit on Ray"].words, "--ray", address)
-            with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as place:
-                shutil.copy(inputs / "small.parquet", place)
-                done = subprocess.run(
-                    [sys.executable, "-m", "countless_command", *words], cwd=place, check=False, capture_output=True
+            with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as work:
+                shutil.copy(inputs / "small.parquet", work)
+                fit = subprocess.run(
+                    [sys.executable, "-m", "countless_command", *words], cwd=work, check=False, capture_output=True
                 )
-            assert done.returncode == 0, done.stderr.decode()[-600:]
+            assert fit.returncode == 0, fit.stderr.decode()[-600:]
             yield SmallCluster(address, time.monotonic() - started)
         finally:
             ray.shutdown()

@@ -79,12 +79,12 @@ class PredicateMaker:
         """The next predicate."""
         self._parameters.clear()
         marked = self._clause(self.rng.choice([0, 0, 0, 1, 1, 2, 3]))
-        found = [int(number) for number in MARK.findall(marked)]
-        used = set(found)
+        numbers = [int(number) for number in MARK.findall(marked)]
+        distinct_numbers = set(numbers)
         clause = MARK.sub(lambda mark: self._parameters[int(mark[1])][0], marked)
         prepared = MARK.sub("?", marked)
-        assert used <= set(range(len(self._parameters)))
-        return RandomPredicate(clause, prepared, tuple(self._parameters[number][1] for number in found))
+        assert distinct_numbers <= set(range(len(self._parameters)))
+        return RandomPredicate(clause, prepared, tuple(self._parameters[number][1] for number in numbers))
 
     def _clause(self, depth: int) -> str:
         """Leaves that are joined by AND, OR and NOT."""
@@ -109,26 +109,28 @@ class PredicateMaker:
         column = self.rng.choice(self.columns)
         name, kind = quote_identifier(column.name), column.kind
         simple = self.rng.random() < 0.6
-        left = name if simple else self._expression(kind := self.rng.choice(KINDS), 2)
+        left_side = name if simple else self._expression(kind := self.rng.choice(KINDS), 2)
         value: Callable[[], str] = (
             (lambda: self._value(column)) if simple else (lambda: f"({self._expression(kind, 1)})")
         )
         match self.rng.randrange(11):
             case 0 | 1 | 2:
-                return f"{left} {self.rng.choice(COMPARISONS)} {value()}"
+                return f"{left_side} {self.rng.choice(COMPARISONS)} {value()}"
             case 3:
-                return f"{left} IS {self.rng.choice(['', 'NOT '])}NULL"
+                return f"{left_side} IS {self.rng.choice(['', 'NOT '])}NULL"
             case 4:
                 words = self.rng.choice(["BETWEEN", "NOT BETWEEN"])
-                return f"{left} {words} {value()} AND {value()}"
+                return f"{left_side} {words} {value()} AND {value()}"
             case 5:
                 items = [value() for _ in range(self.rng.randint(1, 5))] + ["NULL"] * (self.rng.random() < 0.15)
-                return f"{left} {self.rng.choice(['IN', 'NOT IN'])} ({', '.join(items)})"
+                return f"{left_side} {self.rng.choice(['IN', 'NOT IN'])} ({', '.join(items)})"
             case 6:
-                other = self.rng.choice([each for each in self.columns if each.kind == kind] or [column])
-                return f"{left} {self.rng.choice(COMPARISONS)} {quote_identifier(other.name)}"
+                second = self.rng.choice(
+                    [candidate for candidate in self.columns if candidate.kind == kind] or [column]
+                )
+                return f"{left_side} {self.rng.choice(COMPARISONS)} {quote_identifier(second.name)}"
             case 7 if kind == "S":
-                return f"{left} {self.rng.choice(['LIKE', 'NOT LIKE', 'ILIKE'])} {self._word('pattern')}"
+                return f"{left_side} {self.rng.choice(['LIKE', 'NOT LIKE', 'ILIKE'])} {self._word('pattern')}"
             case 8 if kind in "DZ" and simple:
                 part = f"extract({self._word('part')} FROM {name})"
                 return f"{part} {self.rng.choice(COMPARISONS)} {self._small()}"

@@ -58,8 +58,8 @@ class Findings:
     def load(cls, folder: Path) -> Findings:
         """Those of the folder."""
         try:
-            known: dict[str, Any] = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
-            return cls(**known)
+            fields: dict[str, Any] = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
+            return cls(**fields)
         except (OSError, ValueError, TypeError) as error:
             raise DataError(f"nothing to resume in {folder} ({error}): begin without --resume") from None
 

@@ -40,11 +40,11 @@ def attack_service(models: Path, seed: int, folder: str, requests: int = REQUEST
     ]
     rng, defects, answered = np.random.default_rng(seed), [], 0
     with running_service(arguments, Path(folder) / "service.log") as service:
-        known, memory = canary(service.port, 0), 0
+        expected, memory = canary(service.port, 0), 0
         for number in range(requests):
             request = hostile_request(rng)
-            found = [*check_request(service.port, request), *_check_canary(service, number + 1, known)]
-            defects += [f"request {number}, {request.about}: {each}" for each in found]
+            request_defects = [*check_request(service.port, request), *_check_canary(service, number + 1, expected)]
+            defects += [f"request {number}, {request.about}: {defect}" for defect in request_defects]
             answered += 1
             if number + 1 == min(WARM_UP, requests):
                 memory = service.memory
@@ -101,25 +101,25 @@ def canary(port: int, number: int) -> tuple[int, float | None]:
     try:
         connection.request("POST", f"/v1/models/{MODEL}/estimate", body, {"Content-Type": "application/json"})
         reply = connection.getresponse()
-        told = json.loads(reply.read())
+        record = json.loads(reply.read())
     finally:
         connection.close()
-    return reply.status, told["estimates"][0]["rows"] if reply.status == http.HTTPStatus.OK else None
+    return reply.status, record["estimates"][0]["rows"] if reply.status == http.HTTPStatus.OK else None
 
 
-def _check_canary(service: ServiceProcess, number: int, known: tuple[int, float | None]) -> Iterator[str]:
+def _check_canary(service: ServiceProcess, number: int, expected: tuple[int, float | None]) -> Iterator[str]:
     """Threads may need a moment to give up what nobody waits for; then the canary sings."""
-    end, found = time.monotonic() + SLOWEST, None
+    end, answer = time.monotonic() + SLOWEST, None
     while time.monotonic() < end and service.process.poll() is None:
         try:
-            found = canary(service.port, number)
+            answer = canary(service.port, number)
         except (OSError, http.client.HTTPException, ValueError) as error:
             yield f"the canary had no answer: {unexpected(error)}"
             return
-        if found[0] not in (408, 429):
+        if answer[0] not in (408, 429):
             break
-    if found != known:
-        yield f"the canary was answered {found} and not {known}"
+    if answer != expected:
+        yield f"the canary was answered {answer} and not {expected}"
 
 
 def check_document(service: ServiceProcess, seed: int) -> list[str]:
@@ -160,13 +160,18 @@ def check_document(service: ServiceProcess, seed: int) -> list[str]:
 def _check_end(service: ServiceProcess, memory: int) -> Iterator[str]:
     """Nothing is left of the requests."""
     end = time.monotonic() + SLOWEST
-    while (left := service.metrics())["countless_questions"] and time.monotonic() < end:
+    while (metrics := service.metrics())["countless_questions"] and time.monotonic() < end:
         time.sleep(0.1)
-    for name, most in (("countless_questions", 0), ("countless_threads_stuck", 0), ("countless_requests_in_flight", 1)):
-        if left[name] > most:
-            yield f"{name} is {left[name]:g} when nobody asks"
-    if left["process_threads"] > left["countless_threads"] + 2:  # the main thread, and the one that looks at files
-        yield f"there are {left['process_threads']:g} threads"
+    for name, limit in (
+        ("countless_questions", 0),
+        ("countless_threads_stuck", 0),
+        ("countless_requests_in_flight", 1),
+    ):
+        if metrics[name] > limit:
+            yield f"{name} is {metrics[name]:g} when nobody asks"
+    own_threads = 2  # the main thread, and the one that looks at files
+    if metrics["process_threads"] > metrics["countless_threads"] + own_threads:
+        yield f"there are {metrics['process_threads']:g} threads"
     if service.memory > memory + GROWTH:
         yield f"the memory grew from {memory / 1e6:.0f} to {service.memory / 1e6:.0f} MB"
     if service.tracebacks():

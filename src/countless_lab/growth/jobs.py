@@ -158,9 +158,9 @@ def serve(model: Path, clauses: Sequence[str], repeats: int, batch: int | None) 
     estimator.estimate(clauses[0])
     answered = time.perf_counter()
     ms = np.empty((repeats, len(clauses)))
-    for again in range(repeats):
+    for repeat in range(repeats):
         for index, clause in enumerate(clauses):
-            ms[again, index] = 1e3 * _seconds(estimator.estimate, clause)
+            ms[repeat, index] = 1e3 * _seconds(estimator.estimate, clause)
     fastest = ms.min(axis=0)
     measurements: Result = {
         "load_ms": 1e3 * (loaded - started),

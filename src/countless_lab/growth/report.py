@@ -30,7 +30,9 @@ def ratios(records: Sequence[Record]) -> dict[str, float]:
     for dimension in ("columns", "distinct", "filters", "rows"):
         along = records_along(records, dimension)
         if len(along) > 1:
-            smallest, largest = ((one["value"], one["serving"]["latency_ms"]["p50"]) for one in (along[0], along[-1]))
+            smallest, largest = (
+                (point["value"], point["serving"]["latency_ms"]["p50"]) for point in (along[0], along[-1])
+            )
             latency_ratios[f"latency p50, {dimension} {largest[0]:,} over {smallest[0]:,}"] = largest[1] / smallest[1]
     for record in records_along(records, "batch")[-1:]:
         serving = record["serving"]
@@ -41,4 +43,6 @@ def ratios(records: Sequence[Record]) -> dict[str, float]:
 
 def records_along(records: Sequence[Record], dimension: str) -> list[Record]:
     """The records of one dimension, smallest first."""
-    return sorted((record for record in records if record["dimension"] == dimension), key=lambda one: int(one["value"]))
+    return sorted(
+        (record for record in records if record["dimension"] == dimension), key=lambda record: int(record["value"])
+    )

@@ -79,24 +79,26 @@ class Synthetic:
         for number, first in enumerate(range(0, self.rows, CHUNK)):
             yield self._columns(np.arange(first, min(first + CHUNK, self.rows)), number)
 
-    def _columns(self, places: NDArray[np.int64], number: int) -> Columns:
-        """The rows at ``places``; each chunk has random numbers of its own."""
+    def _columns(self, row_numbers: NDArray[np.int64], number: int) -> Columns:
+        """The rows at ``row_numbers``; each chunk has random numbers of its own."""
         rng = np.random.default_rng([self.seed, number])
-        factors = rng.standard_normal((FACTORS, len(places)))
+        factors = rng.standard_normal((FACTORS, len(row_numbers)))
         columns = {}
         for index, size in enumerate(self.distinct):
             loading = LOADINGS[index % len(LOADINGS)]
-            noise = math.sqrt(1.0 - loading**2) * rng.standard_normal(len(places))
+            noise = math.sqrt(1.0 - loading**2) * rng.standard_normal(len(row_numbers))
             level = 1.0 / (1.0 + np.exp(-LOGISTIC * (loading * factors[index % FACTORS] + noise)))
             codes = np.minimum(size * level**SKEW, size - 1).astype(np.int32)
-            columns[f"c{index}"] = self._with_every_value(codes, places, size)
+            columns[f"c{index}"] = self._with_every_value(codes, row_numbers, size)
         return columns
 
-    def _with_every_value(self, codes: NDArray[np.int32], places: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+    def _with_every_value(
+        self, codes: NDArray[np.int32], row_numbers: NDArray[np.int64], size: int
+    ) -> NDArray[np.int32]:
         """The codes, but one row in every ``rows // size`` takes the next value of a fixed permutation."""
-        turn, rest = np.divmod(places, self.rows // size)
-        stepping = (rest == 0) & (turn < size)
-        codes[stepping] = turn[stepping] * _coprime(size) % size
+        index, offset = np.divmod(row_numbers, self.rows // size)
+        stepping = (offset == 0) & (index < size)
+        codes[stepping] = index[stepping] * _coprime(size) % size
         return codes
 
 

@@ -146,14 +146,14 @@ class TrainedModel(ExperimentJob):
         recipe = self.recipe
         if self.data.text:
             network = replace(countless.TextNetwork.preset(recipe.network or "default"), masking=recipe.masking)
-            how: dict[str, Any] = {
+            options: dict[str, Any] = {
                 "text_network": network,
                 "max_length": MOST_CHARACTERS,
                 "learning_rate": TEXT_LEARNING_RATE,
                 "text_tokens": TEXT_TOKENS,
             }
         else:
-            how = {
+            options = {
                 "masking": recipe.masking,
                 "network": countless.Network(recipe.hidden, BLOCKS, recipe.embedding, recipe.kind, units="even"),
                 "order": "natural" if recipe.order is None else f"random:{recipe.order}",
@@ -173,11 +173,11 @@ class TrainedModel(ExperimentJob):
             evidence="none",
             calibrate=False,
             listener=_SayProgress(say),
-            **how,
+            **options,
         )
         estimator.save(path)
-        for left in path.parent.glob(f"{checkpoint.name}*"):
-            left.unlink(missing_ok=True)
+        for leftover in path.parent.glob(f"{checkpoint.name}*"):
+            leftover.unlink(missing_ok=True)
         report = estimator.report["text"] if self.data.text else estimator.report
         names = ("unmasked_bits", "masked_bits", "train_bits", "parameters", "epochs", "seconds", "train_rows", "unit")
         return {**{name: report[name] for name in names}, "bytes": path.stat().st_size}
@@ -246,8 +246,8 @@ class AnswerSet(ExperimentJob):
         return (self.model.name, self.questions.name)
 
     def to_json(self) -> Result:
-        known = METHODS.get(self.method)
-        plugin = {} if known is None or known.own else {"plugin": _plugin_fingerprint()}
+        method = METHODS.get(self.method)
+        plugin = {} if method is None or method.own else {"plugin": _plugin_fingerprint()}
         return {**asdict(self), "model": self.model.to_json(), **plugin}
 
     def run(self, folder: Path, say: Say) -> Result:

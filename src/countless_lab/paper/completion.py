@@ -21,7 +21,7 @@ from countless.engine.runtimes import Runtimes
 from countless.engine.text.runtime import TextRuntime, Tree
 from countless.errors import DataError
 
-KNOWN = 0.5  # share of the other columns that are known
+KNOWN_SHARE = 0.5  # share of the other columns that are known
 BEFORE, AFTER = 5, 6  # characters that are known before and after a hidden one
 TINY = 1e-300  # below any chance, so that none has the logarithm of zero
 
@@ -89,8 +89,8 @@ def column_holes(source: Source, schema: Schema, count: int, seed: int) -> list[
     holes = []
     for codes in _sample(source, schema, count, seed).matrix():
         target = int(rng.choice(inner))
-        known = set(np.flatnonzero(rng.random(len(groups)) < KNOWN).tolist()) - {target}
-        positions = frozenset(position for column in known for position in groups[column])
+        known_columns = set(np.flatnonzero(rng.random(len(groups)) < KNOWN_SHARE).tolist()) - {target}
+        positions = frozenset(position for column in known_columns for position in groups[column])
         holes.append(ColumnHole(np.asarray(codes, dtype=np.int64), positions, groups[target][0]))
     return holes
 
@@ -113,8 +113,8 @@ def text_holes(source: Source, schema: Schema, count: int, seed: int) -> list[Te
 def _sample(source: Source, schema: Schema, count: int, seed: int) -> Table:
     """Random rows of the table of ``schema``."""
     count = min(count, schema.rows)
-    with source.sample_table(count, seed, schema.names, schema.rows) as some:
-        return Table.encode_rows(some, replace(schema, rows=count))
+    with source.sample_table(count, seed, schema.names, schema.rows) as rows:
+        return Table.encode_rows(rows, replace(schema, rows=count))
 
 
 def fill_column(
@@ -125,9 +125,9 @@ def fill_column(
     last = max(order.index(position) for position in hole.known | {target})
     rows = 1 if skips else samples
     first = order[0]
-    nothing = np.full(rows, runtime.sizes[first])
-    state = runtime.advance(runtime.start(), np.zeros(rows, dtype=np.int64), first, nothing)
-    weights, chosen, passes = np.zeros(rows), np.zeros(rows, dtype=np.int64), 0
+    mask = np.full(rows, runtime.sizes[first])
+    state = runtime.advance(runtime.start(), np.zeros(rows, dtype=np.int64), first, mask)
+    weights, target_codes, passes = np.zeros(rows), np.zeros(rows, dtype=np.int64), 0
     for position in order[: last + 1]:
         if skips and position != target and position not in hole.known:
             continue
@@ -139,14 +139,14 @@ def fill_column(
             weights += np.log(np.maximum(chances[:, code], TINY))
             state = runtime.follow(state, position, np.full(rows, code))
         elif position == target and skips:
-            rows, chosen = size, np.arange(size)
+            rows, target_codes = size, np.arange(size)
             weights = weights[0] + np.log(np.maximum(chances[0], TINY))
-            state = runtime.advance(state, np.zeros(size, dtype=np.int64), position, chosen)
+            state = runtime.advance(state, np.zeros(size, dtype=np.int64), position, target_codes)
         else:
             symbols = draw(chances, chances.sum(axis=1), rng)
-            chosen = symbols if position == target else chosen
+            target_codes = symbols if position == target else target_codes
             state = runtime.follow(state, position, symbols)
-    return Filled(_shares(weights, chosen, runtime.sizes[target]), passes)
+    return Filled(_shares(weights, target_codes, runtime.sizes[target]), passes)
 
 
 def fill_text(runtime: TextRuntime, hole: TextHole, samples: int, skips: bool, rng: np.random.Generator) -> Filled:
@@ -162,15 +162,15 @@ def fill_text(runtime: TextRuntime, hole: TextHole, samples: int, skips: bool, r
         if index == hole.target:
             weights = (weights[:, None] + np.log(np.maximum(following[:, :letters], TINY))).ravel()
             best = np.argsort(-weights, kind="stable")[: max(letters, samples)]  # of every prefix with every letter
-            weights, parents, chosen = weights[best], nodes[best // letters], best % letters
+            weights, parents, symbols = weights[best], nodes[best // letters], best % letters
         else:
             weights = weights + np.log(np.maximum(following[:, symbol], TINY))
-            parents, chosen = nodes, np.full(len(nodes), symbol)
+            parents, symbols = nodes, np.full(len(nodes), symbol)
         if index == hole.target:
-            hidden = chosen
-        nodes = tree.size + np.arange(len(chosen))
-        following = tree.extend(parents, chosen)
-        passes += len(chosen)
+            hidden = symbols
+        nodes = tree.size + np.arange(len(symbols))
+        following = tree.extend(parents, symbols)
+        passes += len(symbols)
     return Filled(_shares(weights, hidden, letters), passes)
 
 

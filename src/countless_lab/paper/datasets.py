@@ -119,8 +119,8 @@ class PaperData:
         form = f"{quote_path(str(path))}, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = [{BLANKS}]"
         if self.kind is None:
             guessed = ", ".join(f"'{kind}'" for kind in GUESSED)
-            seen = f"DESCRIBE SELECT * FROM read_csv({form}, sample_size = -1, auto_type_candidates = [{guessed}])"
-            typed = {str(name).casefold(): str(kind) for name, kind, *_ in connection.execute(seen).fetchall()}
+            describe = f"DESCRIBE SELECT * FROM read_csv({form}, sample_size = -1, auto_type_candidates = [{guessed}])"
+            typed = {str(name).casefold(): str(kind) for name, kind, *_ in connection.execute(describe).fetchall()}
         else:
             typed = {name.casefold(): kind for name, kind in self.typed}
         kinds = {name: typed.get(name.casefold(), self.kind or TEXT) for name in names}

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from countless_lab.measurement.plotting import short
 from countless_lab.measurement.requirements import require_plotting
-from countless_lab.paper.numbers import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,8 +79,8 @@ def panels(figure: Figure, rows: int, columns: int, size: tuple[float, float], l
     figure.set_size_inches(max(4.0, columns * size[0]), rows * size[1] + legend)
     axes = figure.subplots(rows, columns, squeeze=False)
     for row in axes:
-        for one in row:
-            plain(one)
+        for panel in row:
+            plain(panel)
     return [list(row) for row in axes]
 
 
@@ -96,10 +96,10 @@ def log_scale(axes: Axes, values: Iterable[float]) -> None:
     """A log scale with ticks that can be read, over all ``values``."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    known = [value for value in values if value > 0]
+    positive = [value for value in values if value > 0]
     axes.set_yscale("log")
-    if known:
-        low, high = min(known), max(known)
+    if positive:
+        low, high = min(positive), max(positive)
         margin = max(1.12, (high / low) ** 0.08)
         axes.set_ylim(low / margin, high * margin)
     axes.yaxis.set_major_locator(FixedLocator(_ticks(*axes.get_ylim())))

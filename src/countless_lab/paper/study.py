@@ -93,10 +93,14 @@ class Study:
 
     def likelihoods(self, order: int) -> dict[str, TrainedModel]:
         """The models of the table of likelihoods, under one order."""
-        several = {
+        multi_order = {
             f"multi-order({count})": self.model(NO_MASKING, orders=count, order=order) for count in self.scale.ensembles
         }
-        return {"baseline": self.model(NO_MASKING, order=order), "masking": self.model(MASKING, order=order), **several}
+        return {
+            "baseline": self.model(NO_MASKING, order=order),
+            "masking": self.model(MASKING, order=order),
+            **multi_order,
+        }
 
     def sizes(self) -> dict[tuple[int, int], dict[str, AnswerSet]]:
         """By hidden units and embedding size: progressive sampling, skipping and particles in the table's own order."""
@@ -138,11 +142,11 @@ class Study:
         scale = self.scale
         if self.data.text:
             masked, plain = self.text_model(TEXT_MASKING), self.text_model(NO_MASKING)
-            holes, most = scale.text_queries, scale.text_samples
+            holes, max_samples = scale.text_queries, scale.text_samples
         else:
             masked, plain = self.model(MASKING), self.model(NO_MASKING)
-            holes, most = scale.queries, scale.ablation_samples
-        budgets = (max(1, most // FEWER), most)
+            holes, max_samples = scale.queries, scale.ablation_samples
+        budgets = (max(1, max_samples // FEWER), max_samples)
         return [
             CompletionSet(masked, holes, "skipping", 1),
             *(CompletionSet(plain, holes, "progressive", samples) for samples in budgets),
@@ -160,11 +164,11 @@ class Study:
 
 def new_methods(several: bool = True) -> list[str]:
     """Methods that neither the paper nor we had; without ``several``, only those for models of one order."""
-    known = (*PAPER, PARTICLES)
+    own_methods = (*PAPER, PARTICLES)
     return [
         name
         for name, method in METHODS.items()
-        if method.compared and method.columns and name not in known and (several or not method.several)
+        if method.compared and method.columns and name not in own_methods and (several or not method.several)
     ]
 
 
@@ -172,8 +176,8 @@ def with_needs(cells: Iterable[Cell]) -> list[Cell]:
     """The cells and all that they need, each once; what is needed comes just before what needs it first."""
     cells_by_name: dict[str, Cell] = {}
     for cell in cells:
-        for item in _needed(cell):
-            cells_by_name.setdefault(item.name, item)
+        for needed in _needed(cell):
+            cells_by_name.setdefault(needed.name, needed)
     return list(cells_by_name.values())
 
 

@@ -20,15 +20,15 @@ class RunningJob(Protocol):
         """What has been said since the last call: lines, and in the end the result or the error."""
         ...
 
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it has ended and all is heard."""
         ...
 
-    def fate(self) -> str:
+    def exit_message(self) -> str:
         """How it ended, if it told no result."""
         ...
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         """The end of the log."""
         ...
 
@@ -44,7 +44,7 @@ class JobBackend(Protocol[Handle]):
     """Those who run jobs."""
 
     @property
-    def most(self) -> int:
+    def max_jobs(self) -> int:
         """How many jobs may run at once."""
         ...
 

@@ -100,12 +100,12 @@ def usable_cores() -> int:
 def unfinished(jobs: Mapping[str, Job], store: ResultStore) -> set[str]:
     """The jobs to run: those without a result, and those that they need whose files are gone."""
     missing = {name for name, job in jobs.items() if store.result(job) is None}
-    left = list(missing)
-    while left:
-        for need in jobs[left.pop()].needs:
+    pending = list(missing)
+    while pending:
+        for need in jobs[pending.pop()].needs:
             if need not in missing and not all(path.exists() for path in jobs[need].outputs(store.folder)):
                 missing.add(need)
-                left.append(need)
+                pending.append(need)
     return missing
 
 
@@ -118,19 +118,19 @@ class _State(Generic[Handle]):
         self.jobs, self.store, self.watch, self.backend = jobs, store, watch, backend
         self.done = jobs.keys() - unfinished(jobs, store)
         self.failed: dict[str, str] = {}
-        self.left = {name: job for name, job in jobs.items() if name not in self.done}  # to be started
+        self.pending = {name: job for name, job in jobs.items() if name not in self.done}  # to be started
         self.running: dict[str, Handle] = {}
         watch.planned(len(self.done), len(jobs))
 
     def start(self) -> None:
         """Start what is ready, as long as there is room."""
-        for name, job in list(self.left.items()):
-            if len(self.running) >= self.backend.most:
+        for name, job in list(self.pending.items()):
+            if len(self.running) >= self.backend.max_jobs:
                 return
             if self.done.issuperset(job.needs):
                 self.store.error_path(name).unlink(missing_ok=True)
                 self.running[name] = self.backend.start(job, self.store)
-                del self.left[name]
+                del self.pending[name]
                 self.watch.started(name)
 
     def listen(self, seconds: float) -> None:
@@ -139,10 +139,10 @@ class _State(Generic[Handle]):
         for name, worker in list(self.running.items()):
             for message in worker.messages():
                 self._hear(worker, message)
-            if worker.over():
+            if worker.has_ended():
                 if name not in self.done and name not in self.failed:
-                    self._fail(worker, worker.fate(), worker.last_words())
-                if name in self.done or not worker.last_words():
+                    self._fail(worker, worker.exit_message(), worker.log_tail())
+                if name in self.done or not worker.log_tail():
                     worker.log.unlink(missing_ok=True)
                 worker.close()
                 del self.running[name]
@@ -168,8 +168,10 @@ class _State(Generic[Handle]):
         self.store.write_error(name, f"{message}\n\n{details}")
         self.failed[name] = message
         self.watch.failed(name, message)
-        dropped = tuple(other for other in dependents(name, list(self.jobs.values())) if other in self.left)
-        for other in dropped:
-            del self.left[other]
+        dropped = tuple(
+            dependent for dependent in dependents(name, list(self.jobs.values())) if dependent in self.pending
+        )
+        for dependent in dropped:
+            del self.pending[dependent]
         if dropped:
             self.watch.dropped(dropped, name)

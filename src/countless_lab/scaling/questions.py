@@ -86,13 +86,13 @@ def draw_questions(source: Source, per_kind: int, seed: int) -> ScaleQuestions:
     rng = np.random.default_rng(seed)
     groups: list[GroupQuestion] = []
     for kind, conditions in GROUP_KINDS.items():
-        drawn = [where for where, own in counts if own in conditions]
-        made = []
+        drawn = [where for where, condition_kind in counts if condition_kind in conditions]
+        questions = []
         for index in rng.permutation(len(drawn)).tolist():
             free = [name for name in keys if name not in asked_columns(drawn[index])]
             if free:
-                made.append(GroupQuestion(str(rng.choice(free)), drawn[index], kind))
-        groups += made[:per_kind]
+                questions.append(GroupQuestion(str(rng.choice(free)), drawn[index], kind))
+        groups += questions[:per_kind]
     return ScaleQuestions(counts, groups, [column.name for column in columns if column.is_text])
 
 
@@ -151,7 +151,7 @@ def _true_counts(source: Source, clauses: Sequence[str], say: Callable[[str], No
             result = f"sum({weight})"
         else:
             table, result = source, "count(*)"
-        for part in _parts(numbers):
+        for part in _batches(numbers):
             say(f"true counts: {len(counts):,} of {len(clauses):,} questions")
             sums = ", ".join(_sum_where(result, clauses[number]) for number in part)
             row = table.rows(f"SELECT {sums} FROM {table.table}")[0]
@@ -165,17 +165,17 @@ def _true_groups(
     source: Source, groups: Sequence[GroupQuestion], say: Callable[[str], None]
 ) -> list[list[tuple[str | None, int]]]:
     groups_found: list[list[tuple[str | None, int]]] = [[] for _ in groups]
-    done = 0
+    counted = 0
     for name in dict.fromkeys(group.column for group in groups):
         column = quote_identifier(name)
-        for part in _parts([number for number, group in enumerate(groups) if group.column == name]):
-            say(f"true counts: {done} of {len(groups)} GROUP BY")
+        for part in _batches([number for number, group in enumerate(groups) if group.column == name]):
+            say(f"true counts: {counted} of {len(groups)} GROUP BY")
             sums = ", ".join(_sum_where("count(*)", groups[number].where) for number in part)
             for value, *rows in source.rows(f"SELECT {column}::VARCHAR, {sums} FROM {source.table} GROUP BY {column}"):
                 for number, count in zip(part, rows, strict=True):
                     if count:
                         groups_found[number].append((value, int(count)))
-            done += len(part)
+            counted += len(part)
     return groups_found
 
 
@@ -184,12 +184,12 @@ def _sum_where(result: str, clause: str) -> str:
     return f"{result} FILTER (WHERE CASE WHEN {clause}\nTHEN true END)"
 
 
-def _parts(numbers: Sequence[int]) -> Iterable[Sequence[int]]:
+def _batches(numbers: Sequence[int]) -> Iterable[Sequence[int]]:
     return (numbers[first : first + TOGETHER] for first in range(0, len(numbers), TOGETHER))
 
 
 def _first_of_each(kinds: Sequence[str], count: int) -> list[int]:
     numbers: list[int] = []
     for kind in dict.fromkeys(kinds):
-        numbers += [number for number, own in enumerate(kinds) if own == kind][:count]
+        numbers += [number for number, kind_of_question in enumerate(kinds) if kind_of_question == kind][:count]
     return numbers

@@ -31,13 +31,13 @@ def draw_sample(table: Path, rows: int, out: Path) -> None:
 
 def draw_sample_of_bytes(table: Path, size: int, first: Path, out: Path) -> None:
     """Write a uniform sample whose file has about ``size`` bytes; ``first``, another one, tells the bytes of a row."""
-    total, known = pq.read_metadata(table).num_rows, first
+    total, measured = pq.read_metadata(table).num_rows, first
     for _ in range(ROUNDS):
-        rows = round(pq.read_metadata(known).num_rows * size / known.stat().st_size)
+        rows = round(pq.read_metadata(measured).num_rows * size / measured.stat().st_size)
         draw_sample(table, max(1, min(rows, total)), out)
         if rows >= total or abs(out.stat().st_size / size - 1) < NEAR:
             return
-        known = out
+        measured = out
 
 
 def ask_sample(

@@ -103,8 +103,8 @@ class TakePart(ScaleStep):
             path.parent.mkdir(parents=True, exist_ok=True)
             limit = int(min(1.0, self.part.rows / total) * (2**64 - 1))
             rows = f"read_parquet({quote_path(str(self.part.table.file))}, file_row_number = true)"
-            chosen = f"WHERE hash(file_row_number + {SEED}) <= {limit}::UBIGINT"
-            select = f"SELECT * EXCLUDE (file_row_number) FROM {rows} {chosen}"
+            sampled_rows = f"WHERE hash(file_row_number + {SEED}) <= {limit}::UBIGINT"
+            select = f"SELECT * EXCLUDE (file_row_number) FROM {rows} {sampled_rows}"
             options = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 6"
 
             def write(file: str) -> None:
@@ -312,21 +312,21 @@ class TimeExactCounts(TimingStep):
         questions, truth = self.part.questions(folder)
         empty, (method,) = held_memory(os.getpid()), self.methods
         table = DuckDBTable(self.part.file(folder), self.in_memory)
-        held = held_memory(os.getpid()) - empty
+        table_bytes = held_memory(os.getpid()) - empty
 
         def groups(column: str, where: str) -> dict[str | None, Estimate]:
             counts = table.groups(column, where)
             return {value: Estimate("", n, 0.0, n, n, 1.0, method, True, 0.0) for value, n in counts.items()}
 
-        chosen = questions.timed(self.part.table.timed_per_kind)
-        answers = ask_method(method, table.exact, groups, questions, truth, chosen=chosen)
+        numbers = questions.timed(self.part.table.timed_per_kind)
+        answers = ask_method(method, table.exact, groups, questions, truth, numbers_asked=numbers)
         wrong = [
             n for n, rows in zip(answers.counts.numbers, answers.counts.rows, strict=True) if rows != truth.counts[n]
         ]
         if wrong:
             raise AssertionError(f"{method} counts question {wrong[0]} differently than before")
         answers.save(self.answers(folder)[method])
-        size = held if self.in_memory else self.part.file(folder).stat().st_size
+        size = table_bytes if self.in_memory else self.part.file(folder).stat().st_size
         return {"bytes": size, "resident_bytes": held_memory(os.getpid())}
 
 

@@ -47,18 +47,18 @@ class Answers:
 
     def evaluation(self, queries: Sequence[Query], kind: str | None = None) -> Evaluation:
         """The answers beside the truth; all of them, or those to questions of one kind."""
-        chosen, estimates = [], []
+        asked, estimates = [], []
         for index, number in enumerate(self.numbers):
             if kind is not None and queries[number].kind != kind:
                 continue
             method = "refused" if self.refused[index] else self.method
-            chosen.append(queries[number])
+            asked.append(queries[number])
             estimates.append(
                 Estimate(
                     "", self.rows[index], 0.0, self.low[index], self.high[index], LEVEL, method, False, self.ms[index]
                 )
             )
-        return Evaluation(self.method, tuple(chosen), tuple(estimates))
+        return Evaluation(self.method, tuple(asked), tuple(estimates))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -115,13 +115,14 @@ def _summary(evaluation: Evaluation) -> dict[str, Any]:
     return {name: _rounded(values[name]) for name in names}
 
 
-def nearer(own: Answers, other: Answers, queries: Sequence[Query]) -> dict[str, Any]:
+def nearer(model: Answers, opponent: Answers, queries: Sequence[Query]) -> dict[str, Any]:
     """How often each of two methods is nearer to the truth, over all questions that both answered, and by kind."""
     theirs = {
-        number: q_error(rows, queries[number].rows) for number, rows in zip(other.numbers, other.rows, strict=True)
+        number: q_error(rows, queries[number].rows)
+        for number, rows in zip(opponent.numbers, opponent.rows, strict=True)
     }
     counts: dict[str, list[int]] = {}
-    for number, rows in zip(own.numbers, own.rows, strict=True):
+    for number, rows in zip(model.numbers, model.rows, strict=True):
         if number not in theirs:
             continue
         mine = q_error(rows, queries[number].rows)
@@ -131,10 +132,10 @@ def nearer(own: Answers, other: Answers, queries: Sequence[Query]) -> dict[str, 
     return {"all": counts.pop("", [0, 0]), "kinds": counts}
 
 
-def ratio_of_medians(other: Answers, own: Answers) -> float | None:
+def ratio_of_medians(opponent: Answers, model: Answers) -> float | None:
     """The median time of one method over that of another, on the questions that both answered."""
-    mine = dict(zip(own.numbers, own.ms, strict=True))
-    both = [(ms, mine[number]) for number, ms in zip(other.numbers, other.ms, strict=True) if number in mine]
+    mine = dict(zip(model.numbers, model.ms, strict=True))
+    both = [(ms, mine[number]) for number, ms in zip(opponent.numbers, opponent.ms, strict=True) if number in mine]
     if not both:
         return None
     theirs, ours = zip(*both, strict=True)
@@ -156,5 +157,5 @@ def read_answers(path: Path) -> dict[str, dict[str, Answers]]:
 def _rounded(value: Any) -> Any:
     """Figures with as many digits as they are worth."""
     if isinstance(value, dict):
-        return {name: _rounded(item) for name, item in value.items()}
+        return {name: _rounded(element) for name, element in value.items()}
     return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -32,18 +32,18 @@ def read_runs(folder: Path, table: str, scale: str) -> list[Run]:
 
 def add_run(folder: Path, table: str, scale: str, run: Run) -> None:
     """Put a run before the others; it takes the place of an earlier one of the same code."""
-    older = [other for other in read_runs(folder, table, scale) if other["code"] != run["code"]]
+    older = [earlier for earlier in read_runs(folder, table, scale) if earlier["code"] != run["code"]]
     write_bytes(_path(folder, table, scale), json_bytes({"table": table, "scale": scale, "runs": [run, *older]}))
 
 
 def measured_tables(folder: Path, scale: str) -> list[str]:
     """The tables of which there are results."""
     ending = _path(folder, "", scale).name
-    others = "" if scale == "quick" else ".quick.json"
+    other_ending = "" if scale == "quick" else ".quick.json"
     return sorted(
         path.name.removesuffix(ending)
         for path in folder.glob(f"*{ending}")
-        if not (others and path.name.endswith(others))
+        if not (other_ending and path.name.endswith(other_ending))
     )
 
 
@@ -86,8 +86,8 @@ def _commit() -> str | None:
 
 
 def _git(where: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    result = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=True)
+    return result.stdout.strip()
 
 
 def _path(folder: Path, table: str, scale: str) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from countless import Estimator
-from countless_lab.contests.service import Heard, LoadTestOptions, _client, random_clauses
+from countless_lab.contests.service import ClientResults, LoadTestOptions, _client, random_clauses
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -66,16 +66,16 @@ def test_what_is_wrong_is_counted(answer: bytes, wrong: bool, refused: bool, los
         with suppress(OSError):
             await writer.wait_closed()
 
-    async def asked() -> Heard:
-        heard = Heard()
+    async def asked() -> ClientResults:
+        results = ClientResults()
         async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             end = asyncio.get_running_loop().time() + 0.1
-            await _client(port, ["TRUE"], [3.0], LoadTestOptions(), 0, end, heard)
+            await _client(port, ["TRUE"], [3.0], LoadTestOptions(), 0, end, results)
             await asyncio.gather(*filter(None, replying))
-        return heard
+        return results
 
-    heard = asyncio.run(asked())
-    assert bool(heard.wrong) == wrong
-    assert bool(heard.refused) == refused
-    assert heard.lost > 0 or not lost
+    results = asyncio.run(asked())
+    assert bool(results.wrong) == wrong
+    assert bool(results.refused) == refused
+    assert results.lost > 0 or not lost

@@ -30,14 +30,14 @@ def described(scale: PaperScale) -> str:
     """A scale in a sentence."""
     rows = "all rows" if scale.rows is None else f"{scale.rows:,} rows"
     longer = "".join(f" ({epochs} for {name})" for name, epochs in scale.longer)
-    seen = f" at least, and {scale.rows_seen:,} rows seen in training" if scale.rows_seen else ""
+    rows_seen = f" at least, and {scale.rows_seen:,} rows seen in training" if scale.rows_seen else ""
     strings = "all strings" if scale.strings is None else f"{scale.strings:,} strings"
     samples = "/".join(f"{count:,}" for count in scale.samples)
     first = scale.first_order_above
     above = f", above {first:,} samples only the first" if max(scale.samples) > first else ""
     return (
-        f"{scale.name}: {rows}, {plural(scale.epochs, 'epoch')}{longer}{seen}, {plural(scale.orders, 'order')}{above}, "
-        f"{scale.queries:,} queries, {samples} samples; text: {strings}, {plural(scale.text_epochs, 'epoch')}, "
+        f"{scale.name}: {rows}, {plural(scale.epochs, 'epoch')}{longer}{rows_seen}, {plural(scale.orders, 'order')}"
+        f"{above}, {scale.queries:,} queries, {samples} samples; text: {strings}, {plural(scale.text_epochs, 'epoch')}, "
         f"{scale.text_queries} queries"
     )
 

@@ -47,14 +47,14 @@ class Additions(Exhibit):
         for samples in study.scale.samples:
             answer_sets = {order: study.additions(samples, order) for order in study.scale.orders_for(samples)}
             for step in STEPS:
-                there = {
+                results_by_order = {
                     order: by_cell[cells[step].name]
                     for order, cells in answer_sets.items()
                     if cells[step].name in by_cell
                 }
-                if there:
-                    summary = over_orders([summarized(one) for one in there.values()])
-                    results.append({"samples": samples, "step": step, "orders": list(there), **summary})
+                if results_by_order:
+                    summary = over_orders([summarized(result) for result in results_by_order.values()])
+                    results.append({"samples": samples, "step": step, "orders": list(results_by_order), **summary})
         return results
 
     def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
@@ -85,13 +85,13 @@ class Additions(Exhibit):
 
     def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
         budgets = sorted(values(tables, "samples"))
-        rows = [(one, metric) for one in tables for metric in DRAWN]
+        rows = [(table, metric) for table in tables for metric in DRAWN]
         grid = panels(figure, len(rows), len(budgets), (2.7, 1.75), 0.7)
-        for line, (one, metric) in zip(grid, rows, strict=True):
+        for line, (table, metric) in zip(grid, rows, strict=True):
             drawn = [1.0]
             for axes, samples in zip(line, budgets, strict=True):
                 for x, (step, (_, shade)) in enumerate(STEPS.items()):
-                    result = find(one, samples=samples, step=step)
+                    result = find(table, samples=samples, step=step)
                     if result is not None:
                         mean = result[metric]["mean"]
                         axes.bar(x, mean, 0.75, color=shade)
@@ -103,7 +103,7 @@ class Additions(Exhibit):
             for axes in line:
                 log_scale(axes, drawn)
                 axes.set_ylim(bottom=0.9)
-            line[0].set_ylabel(f"{one['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
+            line[0].set_ylabel(f"{table['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
         for axes, samples in zip(grid[0], budgets, strict=True):
             axes.set_title(f"{samples:,} samples", fontsize=10)
         for axes in grid[-1]:

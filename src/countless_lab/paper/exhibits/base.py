@@ -91,8 +91,11 @@ class Exhibit(ABC):
 
     def markdown(self, tables: Sequence[Record]) -> str:
         """The tables in Markdown, over all data sets."""
-        parts = [f"# {self.title} ({self.in_paper} of the paper)", *(sheet.markdown() for sheet in self.sheets(tables))]
-        return "\n\n".join([*parts, *_gaps(tables)]) + "\n"
+        sections = [
+            f"# {self.title} ({self.in_paper} of the paper)",
+            *(sheet.markdown() for sheet in self.sheets(tables)),
+        ]
+        return "\n\n".join([*sections, *_gaps(tables)]) + "\n"
 
 
 def label(method: str) -> str:
@@ -106,7 +109,9 @@ def label(method: str) -> str:
 
 def find(table: Record, **keys: Any) -> Record | None:
     """The one result of ``facts`` with these keys."""
-    return next((one for one in table["results"] if all(one.get(key) == value for key, value in keys.items())), None)
+    return next(
+        (result for result in table["results"] if all(result.get(key) == value for key, value in keys.items())), None
+    )
 
 
 def names(tables: Sequence[Record]) -> list[str]:

@@ -11,7 +11,7 @@ from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.completion import AFTER, BEFORE, KNOWN
+from countless_lab.paper.completion import AFTER, BEFORE, KNOWN_SHARE
 from countless_lab.paper.drawing import color, panels
 from countless_lab.paper.exhibits.base import CellResults, Exhibit, find
 from countless_lab.paper.numbers import Record
@@ -29,7 +29,7 @@ class Completion(Exhibit):
     name = "completion"
     in_paper = "The section on applications"
     title = "Filling in a hidden value"
-    holes = f"Of the other columns of a row, each is known with probability {KNOWN:g}."
+    holes = f"Of the other columns of a row, each is known with probability {KNOWN_SHARE:g}."
 
     def cells(self, study: Study) -> list[Cell]:
         return [*study.completions()]
@@ -39,14 +39,14 @@ class Completion(Exhibit):
             {
                 "method": cell.method,
                 "samples": cell.samples,
-                "holes": len(one["right"]),
-                "accuracy": round(float(np.mean(one["right"])), 4),
-                "chance": round(float(np.mean(one["chances"])), 4),
-                "ms": round(float(np.median(one["ms"])), 3),
-                "forward_rows": one["forward_rows"],
+                "holes": len(result["right"]),
+                "accuracy": round(float(np.mean(result["right"])), 4),
+                "chance": round(float(np.mean(result["chances"])), 4),
+                "ms": round(float(np.median(result["ms"])), 3),
+                "forward_rows": result["forward_rows"],
             }
             for cell in study.completions()
-            if (one := by_cell.get(cell.name)) is not None
+            if (result := by_cell.get(cell.name)) is not None
         ]
 
     def sheets(self, tables: Sequence[Record]) -> list[Sheet]:

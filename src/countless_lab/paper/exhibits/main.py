@@ -91,17 +91,17 @@ class Main(Exhibit):
 
     def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
         budgets = sorted(values(tables, "samples"))
-        rows = [(one, metric) for one in tables for metric in DRAWN]
+        rows = [(table, metric) for table in tables for metric in DRAWN]
         grid = panels(figure, len(rows), len(budgets), (3.1, 1.75), 0.7)
-        for line, (one, metric) in zip(grid, rows, strict=True):
+        for line, (table, metric) in zip(grid, rows, strict=True):
             drawn = [
                 number
                 for axes, samples in zip(line, budgets, strict=True)
-                for number in _panel(axes, one, samples, metric)
+                for number in _panel(axes, table, samples, metric)
             ]
             for axes in line:
                 log_scale(axes, drawn)
-            line[0].set_ylabel(f"{one['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
+            line[0].set_ylabel(f"{table['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
         for axes, samples in zip(grid[0], budgets, strict=True):
             axes.set_title(f"{samples:,} samples", fontsize=10)
         for axes in grid[-1]:
@@ -114,11 +114,11 @@ def _contest(study: Study, samples: int, order: int, by_cell: CellResults) -> di
     cells = {method: cell for method, cell in study.contest(samples, order).items() if cell.name in by_cell}
     particles = {}
     for base, rungs in study.rungs(samples, order).items():
-        there = [cell for cell in rungs if cell.name in by_cell]
-        if base in cells and there:
-            most = by_cell[cells[base].name]["forward_rows"]
-            within = [cell for cell in there if by_cell[cell.name]["forward_rows"] <= most]
-            particles[f"{PARTICLES} on {base}"] = within[-1] if within else there[0]
+        measured = [cell for cell in rungs if cell.name in by_cell]
+        if base in cells and measured:
+            limit = by_cell[cells[base].name]["forward_rows"]
+            within = [cell for cell in measured if by_cell[cell.name]["forward_rows"] <= limit]
+            particles[f"{PARTICLES} on {base}"] = within[-1] if within else measured[0]
     paper = {method: cell for method, cell in cells.items() if method in PAPER}
     return {**paper, **particles, **cells}
 
@@ -131,10 +131,10 @@ def _panel(axes: Axes, table: Record, samples: int, metric: str) -> list[float]:
         for method in methods
         if (field := _measured(table, samples, method, metric)) is not None
     }
-    most = max((len(sorted_errors) for sorted_errors in errors.values()), default=1)
+    longest = max((len(sorted_errors) for sorted_errors in errors.values()), default=1)
     for slot, (method, sorted_errors) in enumerate(errors.items()):
         # Under a single order the methods stand side by side, so that none hides another.
-        aside = 0.7 * (slot / (len(errors) - 1) - 0.5) if most == 1 and len(errors) > 1 else 0.0
+        aside = 0.7 * (slot / (len(errors) - 1) - 0.5) if longest == 1 and len(errors) > 1 else 0.0
         ranks = [1 + aside + rank for rank in range(len(sorted_errors))]
         axes.plot(
             ranks,
@@ -145,8 +145,8 @@ def _panel(axes: Axes, table: Record, samples: int, metric: str) -> list[float]:
             linewidth=1.4,
             alpha=0.9,
         )
-    axes.set_xlim(0.5, most + 0.5)
-    axes.set_xticks(range(1, most + 1), ["1 order"] if most == 1 else None)
+    axes.set_xlim(0.5, longest + 0.5)
+    axes.set_xticks(range(1, longest + 1), ["1 order"] if longest == 1 else None)
     if not errors:
         axes.text(0.5, 0.5, "not measured yet", transform=axes.transAxes, ha="center", color="grey")
         axes.set_xticks([])
@@ -162,8 +162,10 @@ def _orders_note(tables: Sequence[Record]) -> str:
     """How many orders each budget was tried under."""
     phrases = []
     for samples in sorted(values(tables, "samples")):
-        counts = sorted({len(one["orders"]) for fact in tables for one in fact["results"] if one["samples"] == samples})
+        counts = sorted(
+            {len(result["orders"]) for table in tables for result in table["results"] if result["samples"] == samples}
+        )
         text = " or ".join(map(str, counts)) + (" order" if counts == [1] else " orders")
         phrases.append(f"{text} at {samples:,} samples")
-    several = f"Measured under {', '.join(phrases)}." if phrases else ""
-    return several + (f" Data sets: {', '.join(names(tables))}." if tables else "Nothing is measured yet.")
+    text_of_orders = f"Measured under {', '.join(phrases)}." if phrases else ""
+    return text_of_orders + (f" Data sets: {', '.join(names(tables))}." if tables else "Nothing is measured yet.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHED = ("progressive",)
-SHOWN = ("p99", "max")
+METRICS_SHOWN = ("p99", "max")
 
 
 class Sizes(Exhibit):
@@ -52,7 +52,7 @@ class Sizes(Exhibit):
             for hidden, embedding in sizes_of(table):
                 fields = [find(table, hidden=hidden, embedding=embedding, method=method) for method in methods]
                 row = [table["data"]["name"], f"{hidden} / {embedding}"]
-                for metric in SHOWN:
+                for metric in METRICS_SHOWN:
                     errors = [None if field is None else field[metric] for field in fields]
                     row += best(errors, ["" if error is None else number(error) for error in errors])
                 rows.append(tuple(row))
@@ -61,7 +61,7 @@ class Sizes(Exhibit):
             f"Q-errors with {' or '.join(f'{count:,}' for count in samples) or 'no'} samples, in the table's own order."
             " The best of each size is bold.",
         )
-        errors_by = tuple(f"{METRIC_LABELS[metric]}: {label(method)}" for metric in SHOWN for method in methods)
+        errors_by = tuple(f"{METRIC_LABELS[metric]}: {label(method)}" for metric in METRICS_SHOWN for method in methods)
         headings = ("Data set", "Hidden / embedding", *errors_by)
         return [Sheet(self.title, headings, tuple(rows), 2, notes)]
 
@@ -91,4 +91,4 @@ class Sizes(Exhibit):
 
 def sizes_of(table: Record) -> list[tuple[int, int]]:
     """The sizes of which something is known."""
-    return list(dict.fromkeys((one["hidden"], one["embedding"]) for one in table["results"]))
+    return list(dict.fromkeys((result["hidden"], result["embedding"]) for result in table["results"]))

@@ -78,8 +78,8 @@ class TextExhibit(Exhibit):
                     mean, deviation = record[metric]["mean"], record[metric]["deviation"]
                     method = record["method"]
                     axes.bar(x, mean, width * 0.9, color=color(method))
-                    least = max(mean - deviation, 1.0)
-                    axes.errorbar(x, mean, [[mean - min(least, mean)], [deviation]], color="#555555", capsize=2, lw=1)
+                    low = max(mean - deviation, 1.0)
+                    axes.errorbar(x, mean, [[mean - min(low, mean)], [deviation]], color="#555555", capsize=2, lw=1)
                     top = (x, mean + deviation)
                     axes.annotate(number(mean), top, (0, 2), textcoords="offset points", ha="center", fontsize=7)
                     drawn.append(1.15 * (mean + deviation))

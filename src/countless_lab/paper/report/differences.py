@@ -95,8 +95,8 @@ def _text_row(table: Record) -> tuple[str, ...]:
 
 def _papers(tables: Sequence[Record]) -> list[str]:
     """The paper's data sets that these are, or stand in for."""
-    known = [paper_name(table) for table in tables if counterpart(table["data"]["name"])]
-    return list(dict.fromkeys(known))
+    names = [paper_name(table) for table in tables if counterpart(table["data"]["name"])]
+    return list(dict.fromkeys(names))
 
 
 def _paper_columns_row(name: str) -> tuple[str, ...]:

@@ -47,8 +47,8 @@ class PaperFinding:
             if self.large and table["data"].get("domains", (0, 0))[1] <= DIGITS_FROM:
                 continue
             queries = table["data"].get("queries", LEAST_QUERIES)
-            few = f"{queries:,} queries are too few to tell"
-            holds, figures = self.judge(table) if queries >= LEAST_QUERIES else (None, few)
+            too_few = f"{queries:,} queries are too few to tell"
+            holds, figures = self.judge(table) if queries >= LEAST_QUERIES else (None, too_few)
             verdict = UNKNOWN if holds is None else HOLDS if holds else FAILS
             verdicts.append(Verdict(table["data"]["name"], verdict, figures))
         return verdicts

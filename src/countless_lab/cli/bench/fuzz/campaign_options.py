@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -38,6 +40,12 @@ def campaign_options(command: Callable[..., int]) -> Callable[..., int]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def run_with_models(make_campaign: Callable[[Path], Campaign], **options: Any) -> int:
+    """Run a campaign whose models are made in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
+        return run_command(make_campaign(Path(folder)), **options)
 
 
 def run_command(
@@ -76,9 +84,9 @@ def _print_case(console: Console, campaign: Campaign, findings: Findings, case: 
 
 def _summary(campaign: Campaign, findings: Findings) -> str:
     """All of a run in a line."""
-    parts = [show.plural(findings.cases, campaign.case)]
+    counts = [show.plural(findings.cases, campaign.case)]
     if findings.checks != findings.cases:
-        parts.append(show.plural(findings.checks, campaign.check))
+        counts.append(show.plural(findings.checks, campaign.check))
     results = [f"{count:,} {result}" for result, count in sorted(findings.results.items())]
     defects = f"{show.plural(findings.defective, 'case')} with a defect"
-    return f"{', '.join(parts)} in {show.duration(findings.seconds)}: {', '.join([*results, defects])}"
+    return f"{', '.join(counts)} in {show.duration(findings.seconds)}: {', '.join([*results, defects])}"
