@@ -1,4 +1,4 @@
-"""All the trials of an ablation, what came of them, and how well short runs foretell long ones."""
+"""The trials of an ablation, their results, and how well short runs predict long ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from countless_lab.runner.job import Job
 from countless_lab.runner.store import ResultStore
 
 Record = dict[str, Any]
-FEWEST = 3  # ideas that must have been run at two lengths before their ranks are compared
+MIN_IDEAS = 3  # that must have been run at two lengths before their ranks are compared
 
 
 def plan(subjects: Sequence[Subject], ideas: Sequence[str], seconds: Sequence[float], queries: int) -> list[Job]:
@@ -38,7 +38,7 @@ def _data_of(subject: Subject) -> Data:
 
 
 def gather(folder: Path, jobs: Sequence[Job]) -> Record:
-    """What is known of the jobs: a record for every trial that has a result."""
+    """The results so far: a record for every trial that is finished."""
     store = ResultStore(folder)
     trials = []
     for job in jobs:
@@ -60,7 +60,7 @@ def agreement(trials: Sequence[Record]) -> list[Record]:
         lengths = sorted(spreads)
         for short, long in ((a, b) for index, a in enumerate(lengths) for b in lengths[index + 1 :]):
             both = [idea for idea in spreads[short] if idea in spreads[long]]
-            if len(both) >= FEWEST:
+            if len(both) >= MIN_IDEAS:
                 pair = [[spreads[length][idea] for idea in both] for length in (short, long)]
                 correlation = float(np.corrcoef(_ranks(pair[0]), _ranks(pair[1]))[0, 1])
                 ranks.append({"table": table, "short": short, "long": long, "ideas": both, "spearman": correlation})
@@ -68,7 +68,7 @@ def agreement(trials: Sequence[Record]) -> list[Record]:
 
 
 def sheets(record: Record) -> list[Sheet]:
-    """A table for every length and table of data, the least figures strong; and how the lengths agree."""
+    """A sheet for every length and data set, with the best figures in bold, and one of how the lengths agree."""
     page_sheets = []
     for key in dict.fromkeys((trial["seconds"], trial["table"]) for trial in record["trials"]):
         trials = [trial for trial in record["trials"] if (trial["seconds"], trial["table"]) == key]

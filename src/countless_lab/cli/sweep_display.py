@@ -1,4 +1,4 @@
-"""A sweep as a person sees it: how far it is, what runs, what failed, how long it may still take."""
+"""The display of a sweep on a terminal: progress, running jobs, failures and the time left."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def run_sweep(
     ray: str | None = None,
     alone: bool = False,
 ) -> SweepOutcome:
-    """Run what has no result in ``out`` yet, here or on a Ray cluster, and show how it goes on.
+    """Run the jobs without a result in ``out``, on this machine or on a Ray cluster, and show their progress.
 
-    With ``alone``, one job runs at a time and has the machine to itself, so that its times are those of a user.
+    With ``alone``, one job runs at a time, so that its times are those that a user would see.
     """
     console = show.progress()
     try:
@@ -61,7 +61,7 @@ def _backend(
 
 
 def say_failures(outcome: SweepOutcome) -> int:
-    """The exit code; what failed is listed."""
+    """Print the failures; return the exit code."""
     if not outcome.failed:
         return 0
     console = show.progress()
@@ -154,8 +154,8 @@ class SweepDisplay(SweepListener):
 class Pace:
     """How long a sweep may still take, when some of its cells are long and some are short.
 
-    The mean of the cells that have finished is too small while long ones run: those that are short finish first. So the
-    time that running cells have taken counts too, which is the likeliest mean if cells last exponentially.
+    Short cells finish first, so the mean of the finished ones is too small. Adding the time that running cells have
+    taken gives the maximum-likelihood mean if durations are exponential.
 
     >>> pace = Pace(left=10, at_once=2)
     >>> pace.finished(10.0)

@@ -1,4 +1,4 @@
-"""What a workload is worth: two fits of equal length, of which one knows what will be asked."""
+"""A contest of two fits of equal length: with and without a workload."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ModelErrors:
 
 
 def contest(table: str, options: WorkloadContestOptions, say: Callable[[str], None]) -> dict[str, Any]:
-    """All of it, as plain data: quantiles of the q-errors of all seeds together, and of each."""
+    """The result as plain data: quantiles of the q-errors of all seeds together, and of each seed."""
     all_errors = [result for seed in range(options.seeds) for result in _of_seed(table, options, seed, say)]
     return {
         "table": {

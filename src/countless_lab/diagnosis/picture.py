@@ -23,7 +23,7 @@ BARS = 12  # columns, and pairs of them
 
 
 def drawer() -> Callable[[Diagnosis], dict[str, bytes]]:
-    """The function that draws; an error says which package to install if there is none."""
+    """The function that draws a diagnosis; raise an error if a package for drawing is missing."""
     require_plotting()
     return draw
 

@@ -1,6 +1,6 @@
-"""The jobs of growth: make a table, fit it, draw questions, answer them; each measured in a process of its own.
+"""The jobs of growth: make a table, fit it, draw questions, answer them. Each is measured in a process of its own.
 
-Only what a job itself needs is imported, so that its memory is that of the fit, or of the serving, and nothing else.
+A job imports only what it needs, so that its memory is that of the fit, or of the serving, alone.
 """
 
 from __future__ import annotations
@@ -75,20 +75,17 @@ class FittedModel(ExperimentJob):
         table, model = GeneratedTable(self.fit).output(folder), self.new_output(folder)
         say("fitting")
         started = time.perf_counter()
-        stages = _Stages()
         estimator = countless.fit(
             str(table / "*.parquet"),
             budget=self.fit.budget,
             seed=self.fit.table.seed,
             max_distinct=self.fit.max_distinct,
             network=self.fit.network,
-            listener=stages,
         )
-        by_stage = stages.seconds()
         estimator.save(model)
         result = {
             "seconds": round(time.perf_counter() - started, 3),
-            "stages": by_stage,
+            "stages": {stage["name"]: stage["seconds"] for stage in estimator.report["stages"]},
             "rows_per_second": estimator.report["rows_per_second"],
             "epochs": estimator.report["epochs"],
             "parameters": estimator.report["parameters"],
@@ -194,21 +191,6 @@ def remove_models(folder: Path) -> None:
     """Remove the tables, models and questions, which nothing needs once all points are measured."""
     for name in ("tables", "models", "clauses"):
         shutil.rmtree(folder / name, ignore_errors=True)
-
-
-class _Stages(countless.Listener):
-    """How long every stage of a fit takes."""
-
-    def __init__(self) -> None:
-        self.started: dict[str, float] = {}
-
-    def stage(self, name: str) -> None:
-        self.started[name] = time.perf_counter()
-
-    def seconds(self) -> dict[str, float]:
-        """Seconds by stage, the last of which ends now."""
-        ends = [*self.started.values(), time.perf_counter()]
-        return {name: round(end - start, 3) for (name, start), end in zip(self.started.items(), ends[1:], strict=True)}
 
 
 def _label(fit: FitSettings) -> str:

@@ -8,7 +8,7 @@ from countless.sheet import Strong
 
 
 def best(values: Sequence[float | None], texts: Sequence[str], candidates: Iterable[int] | None = None) -> list[str]:
-    """The texts, the one with the least value strong; those that are written alike are alike."""
+    """The texts, with the smallest value in bold, and all texts that show the same figure."""
     indices = range(len(values)) if candidates is None else list(candidates)
     values_at = {index: value for index in indices if (value := values[index]) is not None}
     if not values_at:

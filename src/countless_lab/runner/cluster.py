@@ -69,7 +69,7 @@ class ClusterTasks:
 
 
 class ClusterJob:
-    """A job on the cluster. The lines that it says come through a file beside its log."""
+    """A job on the cluster. Its messages come through a file beside its log."""
 
     def __init__(self, ray: Any, job: Job, log: Path, ref: Any) -> None:
         self.job, self.log, self.ref = job, log, ref

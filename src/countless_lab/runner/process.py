@@ -1,4 +1,4 @@
-"""The sweep's end of a job's process: started, heard, stopped."""
+"""The processes of jobs, as the sweep starts, reads and stops them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from countless_lab.runner.child import GRACE
 from countless_lab.runner.job import Job
 from countless_lab.runner.store import ResultStore
 
-MAX_MESSAGES = 1_000  # messages that are heard of one process before another has its turn
+MAX_MESSAGES = 1_000  # that are read of one process before the next one has its turn
 LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # read when NumPy and PyTorch are loaded
-TAIL = 4_000  # characters of a log that tell how a process died
+TAIL = 4_000  # characters of a log, which show how a process died
 
 
 class JobProcess:
-    """A fresh Python that runs one job and then ends, so that its memory is given back.
+    """A new Python process that runs one job and ends, so that its memory is freed.
 
-    It is the leader of a session of its own: a Ctrl-C at the terminal is heard by the sweep alone.
+    It leads a session of its own: a Ctrl-C at the terminal reaches the sweep alone.
     """
 
     def __init__(self, job: Job, folder: Path, log: Path, threads: int | None) -> None:
@@ -70,7 +70,7 @@ class JobProcess:
             yield message
 
     def has_ended(self) -> bool:
-        """Whether the process has ended and all is heard. One that has told its result may not linger for long."""
+        """Whether the process has ended and all messages were read. After its result it may run ``GRACE`` seconds."""
         if self.closed:
             self._wait(GRACE)
         if self.process.poll() is None and (
@@ -80,7 +80,7 @@ class JobProcess:
         return self.process.poll() is not None and (self.closed or not self._connection.poll())
 
     def exit_message(self) -> str:
-        """How a process ended that told no result."""
+        """How a process ended that sent no result."""
         code = self.process.returncode
         if code < 0:
             name = {member.value: member.name for member in signal.Signals}.get(-code, f"signal {-code}")
@@ -127,7 +127,7 @@ class LocalProcesses:
         wait([worker.fileno() for worker in workers if not worker.closed], seconds)
 
     def stop(self, workers: Sequence[JobProcess]) -> None:
-        """End the processes: all are asked to, and killed if they do not, or if there is no time for it."""
+        """End the processes with SIGTERM, and with SIGKILL those that do not end in time."""
         try:
             for worker in workers:
                 worker.process.terminate()
@@ -142,7 +142,7 @@ class LocalProcesses:
 
 
 def _environment(threads: int | None, one_thread: bool) -> dict[str, str]:
-    """The environment of a process: its limits of threads are there before anything is loaded."""
+    """The environment of a process, with its limits of threads, which are read when libraries are loaded."""
     environment = dict(os.environ)
     if threads is not None:
         environment |= {"OMP_WAIT_POLICY": "PASSIVE", "COUNTLESS_THREADS": str(threads)}

@@ -20,7 +20,7 @@ from countless_lab.scoreboard.tables import FULL, QUICK, choose_tables, known_ta
 
 
 class _Lines(StepListener):
-    """A line when a step begins, and one when it is done."""
+    """Prints a line when a step begins and one when it ends."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

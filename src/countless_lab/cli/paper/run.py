@@ -138,7 +138,7 @@ def _measure(plan: Plan, out: Path, workers: int | None, ray: str | None) -> Swe
 
 
 def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) -> list[Record]:
-    """Write the files of an exhibit from what is known; the facts of its data sets are returned."""
+    """Write the files of an exhibit from the results so far; return the facts of its data sets."""
     store = ResultStore(out)
     gathered = [exhibit.gather(study, store) for study in studies]
     tables = [{**record, "command": command, "machine": machine_facts()} for record in gathered if record is not None]
@@ -150,7 +150,7 @@ def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) 
 def _command(
     name: str, tables: Sequence[str], exclude: Sequence[str], scale: str, orders: int | None, kind: str
 ) -> str:
-    """What was run, without the folders of this machine."""
+    """The command line that was run, without folders of this machine."""
     words = ["countless", "paper", name, *(Path(table).name for table in tables)]
     words += ["--exclude", ",".join(exclude)] if exclude else []
     words += ["--kind", kind] if kind != RESMADE else []

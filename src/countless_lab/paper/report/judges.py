@@ -170,7 +170,8 @@ def fills_in(table: Record) -> Judged:
     largest, right = max(plain, key=lambda record: record["samples"]), max(record["accuracy"] for record in plain)
     text = (
         f"right: masked {masked[0]['accuracy']:.1%}, unmasked {right:.1%}; forward passes: masked "
-        f"{number(masked[0]['forward_rows'])}, unmasked with {largest['samples']:,} samples {number(largest['forward_rows'])}"
+        f"{number(masked[0]['forward_rows'])}, unmasked with {largest['samples']:,} samples "
+        f"{number(largest['forward_rows'])}"
     )
     as_often = masked[0]["accuracy"] >= right - NEAR_RIGHT
     return as_often and largest["forward_rows"] >= ORDER_OF_MAGNITUDE * masked[0]["forward_rows"], text

@@ -1,4 +1,4 @@
-"""What every campaign has on the command line: its options, and how its cases, defects and sum are printed."""
+"""The command line of every campaign: its options, and the output of cases, defects and the summary."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_with_models(make_campaign: Callable[[Path], Campaign], **options: Any) -
 def run_command(
     campaign: Campaign, minutes: float, seed: int, cases: int | None, output: Path | None, resume: bool
 ) -> int:
-    """Run a campaign and print what it finds; the exit code is 1 if that is a defect."""
+    """Run a campaign and print its findings; the exit code is 1 if there is a defect."""
     if resume and output is None:
         raise click.UsageError("--resume needs the folder of the earlier run: -o FOLDER")
     if output is not None:
@@ -83,7 +83,7 @@ def _print_case(console: Console, campaign: Campaign, findings: Findings, case: 
 
 
 def _summary(campaign: Campaign, findings: Findings) -> str:
-    """All of a run in a line."""
+    """The summary of a run, in one line."""
     counts = [show.plural(findings.cases, campaign.case)]
     if findings.checks != findings.cases:
         counts.append(show.plural(findings.checks, campaign.check))
