@@ -53,7 +53,7 @@ class GeneratedTable(ExperimentJob):
 
 @dataclass(frozen=True)
 class FittedModel(ExperimentJob):
-    """A model file, which points with the same table and training share. The table is removed when it is there."""
+    """A model file, shared by points with the same table and training. The table is removed once it is fitted."""
 
     fit: FitSettings
 
@@ -99,7 +99,7 @@ class FittedModel(ExperimentJob):
 
 @dataclass(frozen=True)
 class DrawnClauses(ExperimentJob):
-    """The questions of a point: drawn apart, since that takes more memory than to answer them."""
+    """The questions of a point. They are drawn in a job of their own, which takes more memory than answering them."""
 
     point: GrowthPoint
 
@@ -125,7 +125,7 @@ class DrawnClauses(ExperimentJob):
 class ServedPoint(ExperimentJob):
     """The latency of a point's questions, one by one and, if it has a batch, many in a call."""
 
-    one_thread = True  # of a question; batches bring threads of their own
+    one_thread = True  # for each question; batches start threads of their own
 
     point: GrowthPoint
 
@@ -188,13 +188,13 @@ def jobs_of(points: Iterable[GrowthPoint]) -> list[ExperimentJob]:
 
 
 def remove_models(folder: Path) -> None:
-    """Remove the tables, models and questions, which nothing needs once all points are measured."""
+    """Remove the tables, models and questions, which are not needed once all points are measured."""
     for name in ("tables", "models", "clauses"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _label(fit: FitSettings) -> str:
-    """A name for files: the size of the table, and a digest of all the rest."""
+    """A name for files: the size of the table, and a digest of the settings."""
     digest = hashlib.blake2b(json.dumps(asdict(fit), sort_keys=True).encode(), digest_size=4).hexdigest()
     return f"{fit.table.rows}x{len(fit.table.distinct)}-{digest}"
 

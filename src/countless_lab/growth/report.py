@@ -1,4 +1,4 @@
-"""What is known of growth: a record for every point that was measured, and ratios between the largest and smallest."""
+"""The report on growth: a record for every measured point, and ratios between the largest and the smallest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Record = dict[str, Any]
 
 
 def report(points: Sequence[GrowthPoint], store: ResultStore, command: str) -> Record:
-    """Everything that is known of ``points``, whichever run measured it, as plain data."""
+    """All results of ``points`` so far, from any run, as plain data."""
     records = []
     for point in points:
         fit, serving = store.result(FittedModel(point.fit)), store.result(ServedPoint(point))
@@ -25,7 +25,7 @@ def report(points: Sequence[GrowthPoint], store: ResultStore, command: str) -> R
 
 
 def ratios(records: Sequence[Record]) -> dict[str, float]:
-    """How much more the largest point of a dimension takes than the smallest, and what asking many at once saves."""
+    """How much longer the largest point of a dimension takes than the smallest, and the gain of ``estimate_many``."""
     latency_ratios = {}
     for dimension in ("columns", "distinct", "filters", "rows"):
         along = records_along(records, dimension)

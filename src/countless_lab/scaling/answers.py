@@ -1,4 +1,4 @@
-"""What one method answered: counts, and the groups of GROUP BY, with their times."""
+"""The answers of one method: counts and groups of GROUP BY, with their times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from countless_lab.measurement.timer import timed
 from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth, class_of
 from countless_lab.scoreboard.answers import Answers, ask, figures
 
-FOREVER = 1e9  # seconds: questions are chosen beforehand, so that no bound on time is needed
+NO_LIMIT = 1e9  # seconds: the number of questions is the limit
 NO_ANSWER = Estimate("", 0.0, 0.0, 0.0, 0.0, 0.9, "none", False, 0.0)
 
 Count = Callable[[str], Estimate]
@@ -55,9 +55,9 @@ def ask_method(
     is_refusal: type[Exception] = KeyError,
     numbers_asked: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> ScaleAnswers:
-    """Ask one method all questions, or only those whose numbers are ``numbers_asked``."""
+    """Ask one method all questions, or those with these numbers (of counts, and of GROUP BY)."""
     numbers, group_numbers = numbers_asked or (range(len(questions.counts)), range(len(questions.groups)))
-    counted = ask(method, count, truth.queries(questions), FOREVER, is_refusal, numbers)
+    counted = ask(method, count, truth.queries(questions), NO_LIMIT, is_refusal, numbers)
     first_indices = np.cumsum([0, *(len(groups_found) for groups_found in truth.groups)]).tolist()
     grouped, group_ms = Answers(method), {}
     for number in group_numbers:

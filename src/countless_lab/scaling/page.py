@@ -1,4 +1,4 @@
-"""The figures as Markdown, and their place in a page."""
+"""The figures as Markdown, written into a page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Report = dict[str, Any]
 
 
 def write_figures(report: Report, page: Path, picture: Path) -> None:
-    """Put the figures, and the picture if there is one, into the place that the page has for them."""
+    """Replace the figures of a page, and link the picture if there is one."""
 
     def figures() -> str:
         blocks = [figures_text(report)]
@@ -33,7 +33,7 @@ def write_figures(report: Report, page: Path, picture: Path) -> None:
 
 
 def figures_text(report: Report) -> str:
-    """All figures of the largest part, and the smaller ones beside it."""
+    """All figures of the largest part, and a sheet of all parts."""
     if not report["parts"]:
         raise DataError("no part of the table is measured yet: run the steps first")
     largest = max(report["parts"], key=lambda part: int(part["rows"]))
@@ -64,7 +64,7 @@ def fit_sheet(part: Report) -> Sheet:
 
 
 def size_sheet(part: Report) -> Sheet:
-    """What each method keeps, and the memory of a process that answers."""
+    """The bytes that each method stores, and the memory of a process that answers."""
     rows = []
     for method, (label, _) in METHODS.items():
         figures = part["methods"].get(method)

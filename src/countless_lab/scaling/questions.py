@@ -24,12 +24,12 @@ GROUP_KINDS = {  # which conditions they have
     "GROUP BY, both": (BOTH,),
 }
 MOST_GROUPS = 200  # values of a column to group by
-TOGETHER = 64  # questions that one scan of the table answers
-ENOUGH = 8  # questions about one column alone for which its distinct values are counted first
+BATCH = 64  # questions that one scan of the table answers
+MIN_SHARED = 8  # questions about one column; if there are as many, its distinct values are counted first
 
 
 def class_of(kind: str) -> str:
-    """Which of the four classes a kind of question belongs to.
+    """The class of a kind of question.
 
     >>> class_of("IN"), class_of("regular expression"), class_of("LIKE and filters"), class_of("GROUP BY, LIKE")
     ('columns', 'LIKE', 'LIKE and filters', 'GROUP BY')
@@ -73,13 +73,13 @@ class ScaleQuestions:
         return cls(counts, [GroupQuestion(**group) for group in data["groups"]], data["texts"])
 
     def timed(self, per_kind: int) -> tuple[list[int], list[int]]:
-        """The first few of each kind, for methods that are too slow to be asked everything."""
+        """The numbers of the first few questions of each kind, for methods that are too slow for all."""
         kinds = [kind for _, kind in self.counts]
         return _first_of_each(kinds, per_kind), _first_of_each([group.kind for group in self.groups], per_kind)
 
 
 def draw_questions(source: Source, per_kind: int, seed: int) -> ScaleQuestions:
-    """As many questions of each kind."""
+    """Draw ``per_kind`` questions of each kind."""
     columns = profile(source)
     counts = questions_by_kind(source, per_kind, seed)
     keys = [column.name for column in columns if 2 <= column.distinct <= MOST_GROUPS]
@@ -137,14 +137,14 @@ def count_truth(source: Source, questions: ScaleQuestions, say: Callable[[str], 
 
 
 def _true_counts(source: Source, clauses: Sequence[str], say: Callable[[str], None]) -> list[int]:
-    """Questions about one column alone are counted on its distinct values, each with its number of rows."""
+    """True counts. Questions about one column are counted on its distinct values and their numbers of rows."""
     counts: dict[int, int] = {}
     by_column: dict[str, list[int]] = {}
     for number, clause in enumerate(clauses):
         names = asked_columns(clause)
         by_column.setdefault(names.pop() if len(names) == 1 else "", []).append(number)
     for name, numbers in sorted(by_column.items()):
-        if name and len(numbers) >= ENOUGH:
+        if name and len(numbers) >= MIN_SHARED:
             say(f"counting the values of {name}")
             column, weight = quote_identifier(name), quote_identifier(f"{source.name}_rows")
             table = source.selected(f"SELECT {column}, count(*) AS {weight} FROM {source.table} GROUP BY {column}")
@@ -180,12 +180,12 @@ def _true_groups(
 
 
 def _sum_where(result: str, clause: str) -> str:
-    """An aggregate of the rows that match. CASE stops at the first part of a conjunction that fails."""
+    """An aggregate of the matching rows. CASE stops at the first filter of a conjunction that fails."""
     return f"{result} FILTER (WHERE CASE WHEN {clause}\nTHEN true END)"
 
 
 def _batches(numbers: Sequence[int]) -> Iterable[Sequence[int]]:
-    return (numbers[first : first + TOGETHER] for first in range(0, len(numbers), TOGETHER))
+    return (numbers[first : first + BATCH] for first in range(0, len(numbers), BATCH))
 
 
 def _first_of_each(kinds: Sequence[str], count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The figures of all parts as one report, which is kept as JSON."""
+"""The report of the figures of all parts, which is stored as JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _part_facts(part: TablePart, store: ResultStore) -> Report | None:
 
 
 def _behind(methods: Report) -> list[str]:
-    """Kinds and quantiles of which the better of the two samples is nearer to the truth than the model."""
+    """The kinds and quantiles at which the better of the two samples has a smaller q-error than the model."""
     behind = []
     for kind, model in methods[MODEL]["kinds"].items():
         samples = [methods[name]["kinds"].get(kind) for name in SAMPLE_METHODS if name in methods]

@@ -1,6 +1,6 @@
 """The steps of the measurement: jobs that each do one thing with one part of the table, in a process of its own.
 
-Only what a step itself needs is imported, when it runs: its memory and time are part of what is measured.
+A step imports what it needs when it runs, and nothing else: its memory and time are part of what is measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SAMPLES = {"sample": "sample of 100,000 rows", "same bytes": "sample of as many 
 
 @dataclass(frozen=True)
 class LargeTable:
-    """The table, and how many questions it is asked: of each kind, and of each kind by slow methods."""
+    """The table, and how many questions of each kind are asked: by all methods, and by slow ones."""
 
     file: Path
     file_bytes: int
@@ -31,7 +31,7 @@ class LargeTable:
     timed_per_kind: int = 5
 
     def settings(self) -> Result:
-        """What the questions depend on."""
+        """All that the questions depend on."""
         return {"table": self.file.name, "bytes": self.file_bytes, "per_kind": self.per_kind, "seed": SEED}
 
 
@@ -59,7 +59,7 @@ class TablePart:
         return self.model or folder / "models" / f"{self.label}.countless"
 
     def questions(self, folder: Path) -> tuple[ScaleQuestions, ScaleTruth]:
-        """What it is asked, and the true answers."""
+        """Its questions, and their true counts."""
         from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth
 
         questions = ScaleQuestions.load(DrawScaleQuestions(self).output(folder))
@@ -116,7 +116,7 @@ class TakePart(ScaleStep):
 
 @dataclass(frozen=True)
 class DrawScaleQuestions(ScaleStep):
-    """Draw the questions from the whole table: every part is asked the same."""
+    """Draw the questions from the whole table, the same for every part."""
 
     what = "questions"
 
@@ -163,7 +163,7 @@ class CountTruth(ScaleStep):
 
 @dataclass(frozen=True)
 class FitPart(ScaleStep):
-    """Fit the part with default options, unless there is a model; tell the stages of its fit."""
+    """Fit the part with default options unless there is a model. The result has the stages of the fit."""
 
     what = "fit"
 
@@ -196,7 +196,7 @@ class FitPart(ScaleStep):
 
 @dataclass(frozen=True)
 class AskingStep(ScaleStep):
-    """A job that asks: one thread, and a file of answers for each method."""
+    """A job that asks questions with one thread, and writes a file of answers for each method."""
 
     one_thread = True
     methods: ClassVar[tuple[str, ...]]
@@ -215,7 +215,7 @@ class AskingStep(ScaleStep):
 
 @dataclass(frozen=True)
 class AskingStepOfModel(AskingStep):
-    """A job that asks, and needs the model."""
+    """An asking step that needs the model."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -243,7 +243,7 @@ class AskPartModel(AskingStepOfModel):
         questions, truth = self.part.questions(folder)
         model = self.part.model_file(folder)
         estimator, load_ms = timed(lambda: load(model))
-        estimator.estimate("1 = 1")  # what a process does once is not part of a question
+        estimator.estimate("1 = 1")  # work that a process does once is not part of a question's time
 
         def groups(column: str, where: str) -> dict[str | None, Estimate]:
             name = quote_identifier(column)
@@ -290,7 +290,7 @@ class AskSamples(AskingStepOfModel):
 
 @dataclass(frozen=True)
 class TimingStep(AskingStep):
-    """A job that asks a few questions of each kind."""
+    """An asking step with a few questions of each kind."""
 
     def to_json(self) -> Result:
         return {**super().to_json(), "timed_per_kind": self.part.table.timed_per_kind}
@@ -307,7 +307,7 @@ class TimeExactCounts(TimingStep):
     def run(self, folder: Path, say: Say) -> Result:
         from countless.estimator.answers.estimate import Estimate
         from countless_lab.scaling.answers import ask_method
-        from countless_lab.scoreboard.opponents import DuckDBTable
+        from countless_lab.scoreboard.opponents import DuckDBTable, without_interval
 
         questions, truth = self.part.questions(folder)
         empty, (method,) = held_memory(os.getpid()), self.methods
@@ -316,7 +316,7 @@ class TimeExactCounts(TimingStep):
 
         def groups(column: str, where: str) -> dict[str | None, Estimate]:
             counts = table.groups(column, where)
-            return {value: Estimate("", n, 0.0, n, n, 1.0, method, True, 0.0) for value, n in counts.items()}
+            return {value: without_interval(rows, method, exact=True) for value, rows in counts.items()}
 
         numbers = questions.timed(self.part.table.timed_per_kind)
         answers = ask_method(method, table.exact, groups, questions, truth, numbers_asked=numbers)
@@ -332,7 +332,7 @@ class TimeExactCounts(TimingStep):
 
 @dataclass(frozen=True)
 class TimeParquetCounts(TimeExactCounts):
-    """The same with the table in its file."""
+    """The same with the table in its Parquet file."""
 
     what = "parquet"
     methods = ("DuckDB on Parquet",)

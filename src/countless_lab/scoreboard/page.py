@@ -1,4 +1,4 @@
-"""The scoreboard as a page: one table for each group of figures, the previous run's beside each."""
+"""The scoreboard as a page: a sheet for each group of figures, with those of the previous run in brackets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Figure = Callable[[float], str]
 
 
 def write_page(results: Path, page: Path) -> None:
-    """Write the page and its picture, from the results in a folder. Quick runs alone make no more than a history."""
+    """Write the page and its picture from the results in a folder. Of quick runs it has the history only."""
     runs, quick = _all_runs(results, "full", required=False), _all_runs(results, "quick", required=False)
     if not runs and not quick:
         raise _no_results(results)
@@ -36,7 +36,7 @@ def write_page(results: Path, page: Path) -> None:
 
 
 def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[str]:
-    """What the page shows of the newest whole run of each table."""
+    """The sections about the newest whole run of each table."""
     write_bytes(results / PICTURE, draw_picture({name: table_runs[0] for name, table_runs in runs.items()}))
     picture = os.path.relpath(results / PICTURE, page.parent)
     newest = next(iter(runs.values()))[0]
@@ -56,12 +56,12 @@ def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[s
 
 
 def write_readme(results: Path, readme: Path) -> None:
-    """Renew the table of figures in a README."""
+    """Replace the table of figures in a README."""
     replace_figures(readme, BEGIN, END, lambda: readme_table(results))
 
 
 def replace_figures(page: Path, begin: str, end: str, make: Callable[[], str]) -> None:
-    """Put the figures that ``make`` returns between two lines of a page."""
+    """Replace the text between the lines ``begin`` and ``end`` of a page by what ``make`` returns."""
     text = page.read_text(encoding="utf-8")
     if begin not in text or end not in text:
         raise DataError(f"{page} has no place for the figures: put the lines {begin} and {end} where they belong")
@@ -75,17 +75,17 @@ def readme_table(results: Path) -> str:
     for name, (run, *_) in _all_runs(results, "full").items():
         if not _answered(run):
             continue
-        own = next(fit for fit in run["fits"] if "people" in fit)
+        fit = next(fit for fit in run["fits"] if "people" in fit)
         rows.append(
             (
                 name,
                 f"{run['table']['rows']:,}",
-                size(own["bytes"]),
-                _quantiles(own["paper"]),
-                _quantiles(own["people"]),
+                size(fit["bytes"]),
+                _quantiles(fit["paper"]),
+                _quantiles(fit["people"]),
                 _quantiles(run["opponents"]["people"]["sample"]),
-                f"{own['people']['coverage']:.0%}",
-                _ms(own["people"]["latency_ms"]["p50"]),
+                f"{fit['people']['coverage']:.0%}",
+                _ms(fit["people"]["latency_ms"]["p50"]),
                 _ms(run["opponents"]["people"]["duckdb"]["latency_ms"]["p50"]),
             )
         )
@@ -94,7 +94,7 @@ def readme_table(results: Path) -> str:
 
 
 def fit_sheet(runs: dict[str, list[Run]]) -> Sheet:
-    """How long fits take, stage by stage, and what they take."""
+    """The time of fits, stage by stage, and their memory."""
     stages = ("read", "encode", "train", "count", "calibrate")
     rows = []
     for name, table_runs in runs.items():
@@ -171,7 +171,7 @@ def accuracy_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
 
 
 def speed_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
-    """Processor milliseconds of an answer, beside what one would do instead."""
+    """Processor milliseconds of an answer, beside those of the alternatives."""
     rows = []
     for name, table_runs in runs.items():
         if not _answered(table_runs[0]):

@@ -1,4 +1,4 @@
-"""A run of the scoreboard: the steps of every table as one sweep each, and the figures that are made of them."""
+"""A run of the scoreboard: one sweep for the steps of each table, and the figures computed from their results."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class StepListener:
     """Receives the progress of a run; override what you want to show."""
 
     def begins(self, step: ScoreboardStep, done: int, total: int, seconds_left: float) -> None:
-        """A step begins, or is found to be done."""
+        """A step begins, or an earlier run has done it."""
 
     def ends(self, seconds: float | None, failure: str | None = None) -> None:
-        """A step is over; it took so long, or nothing because an earlier run has done it."""
+        """A step ended after ``seconds``; None if an earlier run has done it."""
 
 
 def measure_tables(
@@ -87,7 +87,7 @@ class _Progress(SweepListener):
         self._began = time.monotonic()
 
     def kept(self, name: str) -> None:
-        """A step that an earlier run has done."""
+        """Report a step that an earlier run has done."""
         self.started(name)
         self._listener.ends(None)
 
@@ -153,7 +153,7 @@ def _answers(step: AskModel | AskOpponents, store: ResultStore) -> dict[str, dic
 
 
 def _figures(opponent: Answers, model: Answers | None, queries: Sequence[workload.Query]) -> dict[str, Any]:
-    """The figures of an opponent, and how the model stands beside it."""
+    """The figures of an opponent, and how it compares with the model."""
     own_figures = figures(opponent, queries)
     if model is None:
         return own_figures

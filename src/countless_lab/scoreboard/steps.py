@@ -1,6 +1,6 @@
 """The steps of the scoreboard: jobs that each measure one thing about one table, in a process of its own.
 
-Only what a step itself needs is imported, when it runs: its memory and time are part of what is measured.
+A step imports what it needs when it runs, and nothing else: its memory and time are part of what is measured.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from countless_lab.measurement.memory import held_memory
 from countless_lab.runner.job import ExperimentJob, Result, Say
 from countless_lab.scoreboard.tables import BenchmarkTable, ScoreboardScale
 
-QUESTIONS_BEFORE_MEMORY = 1_000  # after so many answers the memory of the process is measured
+QUESTIONS_BEFORE_MEMORY = 1_000  # answers after which the memory of the process is measured
 WORKLOADS = ("people", "paper")
-STAGES = (  # by how the names of a fit's stages begin
+STAGES = (  # groups of a fit's stages, by how their names begin
     ("read", ("opening", "reading", "copying")),
     ("encode", ("encoding", "shuffling", "finding")),
     ("train", ("training",)),
@@ -33,7 +33,7 @@ STAGES = (  # by how the names of a fit's stages begin
 
 @dataclass(frozen=True)
 class TableRun:
-    """What the steps of a table share: where it is, how much to measure, and digests of the code.
+    """What the steps of a table share: its file, how much to measure, and digests of the code.
 
     ``code`` is the product's; ``generators`` is that of the code that draws questions.
     """
@@ -137,7 +137,7 @@ class DrawQuestions(ScoreboardStep):
 
     @property
     def questions(self) -> str:
-        """The questions, as the names of answers tell them."""
+        """The name of the questions, which is part of the names of answers."""
         scale = self.table_run.scale
         return f"questions-{self.table_run.generators}-{scale.paper_questions}-{scale.questions_per_kind}"
 
@@ -264,7 +264,7 @@ class AskModel(ScoreboardStep):
                 memory = held_memory(os.getpid())
             return estimator.estimate(where)
 
-        estimator.estimate("1 = 1")  # what a process does once is not part of a question
+        estimator.estimate("1 = 1")  # work that a process does once is not part of a question's time
         for workload in WORKLOADS:
             queries = load_queries(DrawQuestions(self.table_run).file(folder, workload))
             model_answers = ask_all("countless", answer, queries, self.table_run.scale.seconds, QueryError)
@@ -331,7 +331,7 @@ class AskOpponents(ScoreboardStep):
 
 
 def fit_by_command(table: Path, model: Path, *options: str) -> Result:
-    """Fit a table by the command line; its time, its memory and its stages."""
+    """Fit a table by the command line; return its time, memory and stages."""
     from countless import load
 
     command = [sys.executable, "-P", "-m", "countless.cli.main", "fit", str(table), "-o", str(model), *options]
@@ -352,7 +352,7 @@ def fit_by_command(table: Path, model: Path, *options: str) -> Result:
 
 
 def steps_of(table_run: TableRun) -> list[ScoreboardStep]:
-    """All steps of a table in order. Opponents come after the first seed's model, whose size one of the samples has."""
+    """All steps of a table in order. Opponents come last: one of the samples has the size of the first model."""
     steps: list[ScoreboardStep] = [PrepareTable(table_run), DrawQuestions(table_run)]
     for seed in range(table_run.scale.seeds):
         steps += [FitTable(table_run, seed), AskModel(table_run, seed)]

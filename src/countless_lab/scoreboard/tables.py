@@ -1,4 +1,4 @@
-"""The tables that the scoreboard measures, where they are, and how much of them is measured."""
+"""The tables that the scoreboard measures, and at which scale."""
 
 from __future__ import annotations
 
