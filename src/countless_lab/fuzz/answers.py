@@ -1,4 +1,4 @@
-"""Simple questions about the values of a table, whose answers are held to DuckDB's counts."""
+"""Simple questions about the values of a table, whose answers are compared with DuckDB's counts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.estimator.answers.estimate import Estimate
 
-COLUMNS = 12  # that are asked about
-VALUES = 3  # of each
-CLAUSE_CHARACTERS = 200  # characters of a clause
+COLUMNS = 12  # that questions are about
+VALUES = 3  # of each column
+CLAUSE_CHARACTERS = 200  # of a clause that are shown
 
 
 def wrong_answers(model: Estimator, source: Source, seed: int) -> list[str]:
-    """What is wrong with the model's answers about the table that it was fitted to, a sentence each."""
+    """Defects of the model's answers about the table that it was fitted to, a sentence each."""
     if model.rows != source.count():
         return [f"the model has {model.rows} rows, the table {source.count()}"]
     clauses = list(simple_clauses(model, source, seed))

@@ -26,18 +26,18 @@ from countless_lab.fuzz.tables import DUCKDB, RandomTable, draw_table
 
 QUESTIONS = 2_500  # of each table
 VALUES = 8  # of a column, which questions name
-SLOW = 2.0  # seconds of processor time: others may be busy, too; DuckDB's processes have limits of their own
+SLOW = 2.0  # seconds of processor time, which other load does not change; DuckDB's processes have their own limits
 HANGS = 60.0  # seconds of processor time
 GROWTH = 400 * 1024**2  # bytes that the process may take more at the end than after a quarter of the questions
-MOST_DEFECTS = 5  # that are shown of a table
-CLAUSE_CHARACTERS = 1_000  # characters of a clause
+MAX_DEFECTS = 5  # that are shown of a table
+CLAUSE_CHARACTERS = 1_000  # of a clause that are shown
 EXACT, ESTIMATED, REFUSED, BOTH_REFUSE, LENIENT = "exact", "estimated", "refused", "refused by both", "lenient"
-STATIC = ("Binder Error", "Catalog Error")  # of DuckDB, whatever the rows are; what it cannot parse, we may
+STATIC = ("Binder Error", "Catalog Error")  # errors of DuckDB that do not depend on rows; parser errors are no defect
 
 
 @dataclass
 class AnswerTally:
-    """How the questions of a table were answered, and what is wrong."""
+    """How the questions of a table were answered, and the defects."""
 
     counts: dict[str, int] = field(default_factory=dict)
     defects: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ def ask_table(seed: int, folder: str, questions: int = QUESTIONS) -> Outcome:
             memory_after_warm_up = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with limited_processor_time(HANGS):
             _ask(model, source, maker.draw(), rng.random() < 0.2, tally)
-        if len(tally.defects) >= MOST_DEFECTS:
+        if len(tally.defects) >= MAX_DEFECTS:
             return _outcome(tally)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_after_warm_up) * 1024
     if grown > GROWTH:
@@ -116,7 +116,7 @@ def _columns(model: Estimator, source: Source, seed: int) -> Iterator[ColumnValu
 
 
 def _ask(model: Estimator, source: Source, predicate: RandomPredicate, prepare: bool, tally: AnswerTally) -> None:
-    """Ask both, and note what they disagree about."""
+    """Ask the model and DuckDB, and record a disagreement."""
     count = _counted(source, predicate.clause)
     prepare = prepare and bool(predicate.parameters)
     started = time.process_time()
@@ -151,7 +151,7 @@ def _counted(source: Source, clause: str) -> int | str:
 
 
 def _compared(answer: Estimate | CountlessError, count: int | str, rows: int) -> tuple[str, str | None]:
-    """How both answered, in a word, and what is wrong with it."""
+    """How both answered, in a word, and the defect if there is one."""
     if isinstance(answer, CountlessError):
         if not str(answer).strip():
             return REFUSED, "an error without a message"

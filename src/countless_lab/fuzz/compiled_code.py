@@ -1,4 +1,4 @@
-"""Random inputs for the compiled code, through its Python doors: each answer is held to that of the slow twin."""
+"""Random inputs for the compiled code, through its Python interface, compared with the answers of the slow twins."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Check = Callable[[Random], str | None]
 
 
 def run_compiled_code(models: Path, seed: int, folder: str, rounds: int = ROUNDS) -> Outcome:
-    """A case: every part of the compiled code, ``rounds`` times. ``models`` is a folder of model files."""
+    """A case: check every part of the compiled code ``rounds`` times. ``models`` is a folder of model files."""
     originals = [path.read_bytes() for path in sorted(models.glob("*.countless"))]
     checks: list[Check] = [check_walk, check_rows, check_strings, check_substrings, check_front_coding]
     checks.append(functools.partial(check_models, originals, Path(folder) / "made.countless"))
@@ -119,7 +119,7 @@ def random_weights(spec: ModelSpec, scale: float, rng: Random) -> dict[str, Weig
 
 
 def random_box(spec: ModelSpec, rng: Random) -> Box:
-    """Filters on some columns: sets of codes, with fractions."""
+    """Random filters on some columns: sets of codes, with fractions."""
     filters, start = [], 0
     for count in spec.groups:
         positions = tuple(range(start, start + count))
@@ -209,7 +209,7 @@ def check_substrings(rng: Random) -> str | None:
 
 
 def check_front_coding(rng: Random) -> str | None:
-    """Strings as a model file holds them, and bytes that are none."""
+    """The decoder of strings in a model file, with valid and with damaged bytes."""
     rests, shared = front_coded(sorted(random_texts(rng)))
     if rng.random() < 0.6:
         rests = rng.permutation(rests) if rng.random() < 0.5 else rests[: int(rng.integers(len(rests) + 1))].copy()
@@ -225,7 +225,7 @@ def check_front_coding(rng: Random) -> str | None:
 
 
 def check_models(originals: list[bytes], path: Path, rng: Random) -> str | None:
-    """A model whose arrays have other values, which is asked random predicates and everything else."""
+    """A model, often with damaged arrays, that is asked random predicates and questions of every kind."""
     data = originals[int(rng.integers(len(originals)))]
     path.write_bytes(spoiled_arrays(data, rng) if rng.random() < 0.5 else data)
     try:
@@ -243,7 +243,7 @@ def check_models(originals: list[bytes], path: Path, rng: Random) -> str | None:
 
 
 def kernel_campaign(models: Path, compiler: str) -> Campaign:
-    """The campaign. The address sanitizer reserves terabytes, so there is no limit of memory."""
+    """The campaign. It has no limit of memory, since the address sanitizer reserves terabytes."""
     return Campaign(
         f"fuzz kernel --compiler {compiler}",
         "case",

@@ -1,4 +1,4 @@
-"""The forms in which a random table is given: files that DuckDB writes, with bytes that are no UTF-8, or frames."""
+"""The forms of a random table: files that DuckDB writes, some with bytes that are not UTF-8, or data frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROKEN = (b"\xff\xfe", b"\x81\x8d", b"\xe9", b"\xed\xa0\x80")  # never valid, or
 
 
 def materialize(table: RandomTable, folder: Path) -> Any:
-    """The table as :func:`countless.fit` takes it. Files are written to ``folder``, of a frame its rows."""
+    """The table as :func:`countless.fit` takes it. Files, and the rows of a data frame, are written to ``folder``."""
     if table.form == DUCKDB:
         path = folder / "made.duckdb"
         with duckdb.connect(path) as database:

@@ -1,4 +1,4 @@
-"""Hostile requests: clauses, bodies, heads and timings that no honest client sends. A seed makes each of them."""
+"""Hostile requests: clauses, bodies, heads and timings that no ordinary client sends. A seed determines each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ JSON = "Content-Type: application/json\r\n"
 
 @dataclass(frozen=True)
 class HostileRequest:
-    """What is sent, in pieces with ``pause`` seconds between them.
+    """A request, sent in pieces with ``pause`` seconds between them.
 
-    If ``vanishes`` the client does not wait for an answer. If ``is_http`` there must be one, in JSON if it is an error.
+    If ``vanishes``, the client does not wait for an answer. If ``is_http``, there must be an answer, and an error must
+    be JSON.
     """
 
     about: str
@@ -96,13 +97,13 @@ HEADS = (
 
 
 def hostile_request(rng: np.random.Generator) -> HostileRequest:
-    """One of any kind."""
+    """A request of a random kind."""
     kinds = (_clause, _clause, _clause, _field, _body, _head, _vanishing, _dripping, _pipeline)
     return kinds[int(rng.integers(len(kinds)))](rng)
 
 
 def post(question: str, body: bytes, more: str = JSON) -> bytes:
-    """A request for an answer."""
+    """A request with a question."""
     head = f"POST /v1/models/{MODEL}/{question} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 

@@ -1,4 +1,4 @@
-"""Commands that are killed at a random moment: an existing model file survives, and the same command then succeeds."""
+"""Kill commands at random moments. An existing model file must survive, and the same command must then succeed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from countless_lab.fuzz.fitting import PRELOADED
 from countless_lab.fuzz.small_models import COLUMNS, make_table
 
 OLD, NEW_ROWS = "old.countless", "new.parquet"
-PATIENCE = 1_800.0  # seconds of a command that nobody kills
-IDLE = 5.0  # seconds after which one that only waits is killed
+PATIENCE = 1_800.0  # seconds after which a command counts as hanging
+IDLE = 5.0  # seconds after which a command that only waits is killed
 EPOCHS = 6
 FAST = ("--hidden", "16", "--blocks", "1", "--embedding", "4", "--batch", "100", "--epochs", str(EPOCHS))
 SERVE_PORT = ("--port", "0")
@@ -39,19 +39,19 @@ TEXT = ("--text", "page", "--text-model")
 
 @dataclass(frozen=True)
 class Action:
-    """A command on the files of a folder; ``again`` are options of the run after the kill.
+    """A command on the files of a folder; ``retry_options`` are those of the run after the kill.
 
-    It takes about ``seconds`` of processor time, among which the moment of the kill is drawn. On a cluster it waits for
-    other processes, and the moment is one of the clock.
+    It takes about ``seconds`` of processor time, and the kill comes at a random moment of them. On a cluster, where the
+    command waits for other processes, the moment is one of wall time.
     """
 
     words: tuple[str, ...]
-    again: tuple[str, ...] = ()
+    retry_options: tuple[str, ...] = ()
     seconds: float = 1.6
     out_of_core: bool = False
     on_ray: bool = False
     serves: bool = False
-    learns: bool = False  # whether the new model knows the new rows, too
+    learns: bool = False  # whether the new model has learned new rows
 
 
 FIT = ("fit", "small.parquet", "-o", "model.countless", *FAST)
@@ -77,7 +77,7 @@ class SmallCluster:
 
 
 def kill_once(models: Path, cluster: SmallCluster | None, seed: int, folder: str) -> Outcome:
-    """A case: one command, killed once, and run again. ``models`` has the table and an old model."""
+    """A case: kill a command once, and run it again. ``models`` is a folder of the table and an old model."""
     rng = random.Random(seed)
     name = list(ACTIONS)[seed % len(ACTIONS)]
     action, work = ACTIONS[name], Path(folder)
@@ -102,7 +102,7 @@ def kill_once(models: Path, cluster: SmallCluster | None, seed: int, folder: str
         defects += _strays(work)
         return Outcome(result, f"after {delay:.2f} s", tuple(defects))
     if ended is None:
-        ended = run_command((*action.words, *action.again), work, None, action.out_of_core)
+        ended = run_command((*action.words, *action.retry_options), work, None, action.out_of_core)
         if ended != 0:
             reason = "hangs" if ended is None else f"exit code {ended}"
             defects.append(f"the command after the kill: {reason}: {_log(work)}")
@@ -116,9 +116,9 @@ def run_command(
 ) -> int | None:
     """The exit code of a command that runs in ``folder``; None if it was killed.
 
-    It is killed once it has had ``seconds`` of processor time: on a busy machine that is the same moment of its work.
-    One that waits, such as a service, is killed after some more time; ``by_clock``, after ``seconds`` in any case.
-    Without ``seconds`` it has long enough.
+    It is killed after ``seconds`` of processor time, which is the same moment of its work on a busy machine. A command
+    that waits, such as a service, is killed some wall time later. With ``by_clock``, ``seconds`` are wall time. Without
+    ``seconds``, it is killed only if it hangs.
     """
     pid = os.fork()
     if pid == 0:
@@ -166,7 +166,7 @@ def _become_command(words: tuple[str, ...], folder: Path, out_of_core: bool) -> 
 
 
 def _broken(model: Path, before: bytes, killed: bool) -> list[str]:
-    """What is wrong with the model file: it is the old one, or a whole new one."""
+    """Defects of the model file, which must be the old one or a whole new one."""
     if not model.exists():
         return ["the model file is lost"]
     if killed and model.read_bytes() == before:
@@ -179,7 +179,7 @@ def _broken(model: Path, before: bytes, killed: bool) -> list[str]:
 
 
 def _undone(model: Path, before: bytes, action: Action) -> list[str]:
-    """What the command should have done in the end and has not."""
+    """Defects of the command's result after it was run again."""
     if model.read_bytes() == before:
         return ["the command succeeds after the kill, but the model file is the old one"]
     rows = Estimator.load(model).rows
@@ -189,7 +189,7 @@ def _undone(model: Path, before: bytes, action: Action) -> list[str]:
 
 
 def _strays(folder: Path) -> list[str]:
-    """Files that nobody asked for."""
+    """Files that should not be left."""
     expected = {"small.parquet", NEW_ROWS, "model.countless", "command.log"}
     names = sorted(path.name for path in folder.iterdir() if path.name not in expected)
     strays = [name for name in names if not name.startswith("model.countless.training")]  # is for countless train

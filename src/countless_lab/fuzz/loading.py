@@ -1,4 +1,4 @@
-"""Damaged model files: each is refused when it is loaded, or answers like any other. Nothing else may come of it."""
+"""Damaged model files. Each must be refused when it is loaded, or answer with numbers that can be counts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from countless_lab.fuzz.small_models import Ask, make_models, questions
 FILES = 250  # of each case
 SECONDS = 20.0  # of processor time, for one file
 MEMORY = 4 * 1024**3
-QUESTIONS = 5  # questions of each file
-TWICE = 0.25  # of the files are damaged in two places
-MOST_DEFECTS = 5  # that are shown of a case
+QUESTIONS = 5  # that each file is asked
+TWICE = 0.25  # share of the files that are damaged in two places
+MAX_DEFECTS = 5  # that are shown of a case
 ROUNDING = 1e-6
 
 
@@ -44,14 +44,14 @@ def damage_files(models: Path, seed: int, folder: str, files: int = FILES) -> Ou
             if file_defects:
                 path.rename(path.with_name(f"{number}.countless"))
             defects += [f"file {number}, of {kind}: {defect}" for defect in file_defects]
-            if len(defects) >= MOST_DEFECTS:
+            if len(defects) >= MAX_DEFECTS:
                 break
     counts_text = ", ".join(f"{count} {result}" for result, count in counts.items())
     return Outcome("loaded", counts_text, tuple(defects), sum(counts.values()))
 
 
 def check_file(path: Path, asks: dict[str, Ask], rng: np.random.Generator) -> tuple[str, list[str]]:
-    """Load, describe and ask: whether it was ``refused`` or ``answered``, and what is wrong."""
+    """Load a file and ask it; return whether it was ``refused`` or ``answered``, and the defects."""
     try:
         model = Estimator.load(path)
     except ModelFileError as error:
@@ -74,7 +74,7 @@ def check_file(path: Path, asks: dict[str, Ask], rng: np.random.Generator) -> tu
 
 
 def _wrong(name: str, answer: Any, rows: int) -> str | None:
-    """What is wrong with the numbers of an answer."""
+    """The defect of an answer's numbers, if there is one."""
     values = [float(number) for number in _numbers(answer)]
     bad = [number for number in values if math.isnan(number)]
     if name.startswith(("estimate ", "prepared", "distribution", "joint")):  # counts; averages may be negative
@@ -101,7 +101,7 @@ def _damaged(original: bytes, rng: np.random.Generator) -> bytes:
         return once
     try:
         return mutated(once, rng)
-    except Exception:  # it cannot be read any more, even by what damages it
+    except Exception:  # the damaged file cannot be read for a second mutation
         return once
 
 

@@ -1,4 +1,4 @@
-"""Model files with one thing wrong: in the archive, in its JSON, in the headers of its arrays, or in the arrays."""
+"""Mutations of model files: of the archive, of its JSON, of the headers of its arrays, or of the arrays."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def archived(members: Members, compressions: dict[str, int] | None = None) -> by
 
 
 def pick(rng: Random, items: Any) -> Any:
-    """One of the items."""
+    """A random item."""
     items = list(items)
     return items[int(rng.integers(len(items)))]
 
 
 def _zip(data: bytes, rng: Random) -> bytes:
-    """Bytes changed, moved, cut; members lost, doubled, packed in another way."""
+    """Change, insert or cut bytes; or drop, double, cut or recompress a member."""
     offset = int(rng.integers(len(data)))
     members = members_of(data)
     name = pick(rng, members)
@@ -85,7 +85,7 @@ def _zip(data: bytes, rng: Random) -> bytes:
 
 
 def _json(data: bytes, rng: Random) -> bytes:
-    """A value of a section changed, lost, doubled, renamed or moved."""
+    """Change, drop, double, rename or move a value of a JSON section."""
     members = members_of(data)
     name = pick(rng, (key for key in members if key.endswith(".json")))
     section = json.loads(members[name])
@@ -117,7 +117,7 @@ def _change(section: Any, rng: Random) -> None:
 
 
 def _same_name(entries: list[tuple[Any, Any]], rng: Random) -> list[tuple[Any, Any]]:
-    """The places that have one name, or are in lists: long lists are not to hide all others."""
+    """All entries of one random name, or of lists of one type, so that long lists do not hide the other entries."""
     by_name: dict[Any, list[tuple[Any, Any]]] = {}
     for parent, key in entries:
         by_name.setdefault(key if isinstance(key, str) else type(parent[key]).__name__ + "[]", []).append((parent, key))
@@ -126,7 +126,7 @@ def _same_name(entries: list[tuple[Any, Any]], rng: Random) -> list[tuple[Any, A
 
 
 def _entries(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every key of every object, and every place of every list."""
+    """Every key of every object, and every index of every list."""
     items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield value, key
@@ -134,7 +134,7 @@ def _entries(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _header(data: bytes, rng: Random) -> bytes:
-    """What a file of arrays says of itself."""
+    """Change the header of a file of arrays."""
     members = members_of(data)
     name = pick(rng, (key for key in members if key.endswith(".safetensors")))
     member = members[name]
@@ -153,7 +153,7 @@ def _header(data: bytes, rng: Random) -> bytes:
 
 
 def spoiled_arrays(data: bytes, rng: Random) -> bytes:
-    """Some arrays of a model, or all of them, with other values, another type or another shape."""
+    """Change the values, the type or the shape of some arrays of a model."""
     members = members_of(data)
     name = pick(rng, (key for key in members if key.endswith(".safetensors")))
     arrays = load_arrays(members[name])

@@ -26,12 +26,12 @@ from countless_lab.fuzz.values import VALUES
 
 SLOT = re.compile(r"\{(\w+)\}")
 TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
-MARK = re.compile(r"\x01(\d+)\x01")  # where a literal that may be a parameter is
+MARK = re.compile(r"\x01(\d+)\x01")  # stands for a literal that may be a parameter
 
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """A column that is asked about, and SQL for some of its values."""
+    """A column that predicates are about, and SQL for some of its values."""
 
     name: str
     type: str
@@ -45,7 +45,7 @@ class ColumnValues:
 
 @dataclass(frozen=True)
 class RandomPredicate:
-    """A WHERE clause; ``prepared`` is the same with parameters, whose values are ``parameters``."""
+    """A WHERE clause, and the same clause with placeholders and the values of its ``parameters``."""
 
     clause: str
     prepared: str
@@ -87,7 +87,7 @@ class PredicateMaker:
         return RandomPredicate(clause, prepared, tuple(self._parameters[number][1] for number in numbers))
 
     def _clause(self, depth: int) -> str:
-        """Leaves that are joined by AND, OR and NOT."""
+        """Leaves joined by AND, OR and NOT."""
         if depth == 0:
             return self._leaf()
         match self.rng.randrange(8):
@@ -105,7 +105,7 @@ class PredicateMaker:
         return inner if self.rng.random() < 0.3 else f"({inner})"
 
     def _leaf(self) -> str:
-        """A comparison of one column, of two, or of what functions make of them."""
+        """A comparison of a column or of an expression with a value, or with another column."""
         column = self.rng.choice(self.columns)
         name, kind = quote_identifier(column.name), column.kind
         simple = self.rng.random() < 0.6
@@ -176,7 +176,7 @@ class PredicateMaker:
         )
 
     def _value(self, column: ColumnValues) -> str:
-        """A value of the column, a neighbour of one, an awkward one of its type, or a text that may not be one."""
+        """A value of the column, an awkward value of its type, a text, or NULL."""
         chance, kind = self.rng.random(), column.kind
         if column.literals and chance < 0.7:
             return self._maybe_parameter(self.rng.choice(column.literals), kind)
@@ -190,7 +190,7 @@ class PredicateMaker:
         return self._literal(kind, ())
 
     def _maybe_parameter(self, literal: str, kind: str) -> str:
-        """A literal; one whose value Python has too is marked, so that it can be a parameter."""
+        """A literal, marked if it can be a parameter, which needs its value in Python."""
         if kind == "I":
             value: Any = int(literal)
         elif kind == "S" and literal.startswith("'"):

@@ -1,4 +1,4 @@
-"""The compiled code built with sanitizers: an access out of bounds or undefined behaviour ends the process."""
+"""Build the compiled code with sanitizers, which end the process at an invalid access or undefined behaviour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from countless.errors import DataError
 
 CHECKS = "-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow"
 FLAGS = f"{CHECKS} -fno-omit-frame-pointer -g"
-CLANG_FLAGS = ["-shared-libasan", "-O0"]  # it needs many minutes to optimise the kernel with checks
+CLANG_FLAGS = ["-shared-libasan", "-O0"]  # clang needs many minutes to optimise the kernel with checks
 BUILD = """
 import sys
 from setuptools import setup
@@ -86,7 +86,7 @@ def _is_clang(compiler: str) -> bool:
 
 
 def _output(compiler: str, option: str) -> str:
-    """What the compiler prints."""
+    """The output of the compiler."""
     try:
         return subprocess.check_output([compiler, option], text=True).strip()
     except (OSError, subprocess.CalledProcessError):

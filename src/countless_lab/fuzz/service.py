@@ -1,4 +1,4 @@
-"""A service under hostile requests: after each of them it must answer an ordinary question as before."""
+"""Send hostile requests to a service. After each of them it must answer an ordinary question as before."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from countless_lab.fuzz.hostile_requests import MODEL, QUESTIONS, HostileRequest
 from countless_lab.fuzz.small_models import make_models
 
 REQUESTS = 200  # of each case
-WARM_UP = 50  # of these, after which the memory may no longer grow
-GROWTH = 60 * 1024**2  # bytes; answers that are kept, and what allocators hold back
+WARM_UP = 50  # requests after which the memory may no longer grow
+GROWTH = 60 * 1024**2  # bytes that are allowed for cached answers and the allocator
 TIMEOUT = 2.0  # seconds, of the service
 SLOWEST = 60.0  # seconds that any answer may take on a busy machine
 KIND = "mixed"  # of the small models: numbers, times and text, and some evidence rows
 CANARY = "age > 20 AND city = 'Oslo'"
-DOCUMENTED = 4  # requests that schemathesis makes of each operation
-MOST_DEFECTS = 5
+EXAMPLES = 4  # requests that schemathesis makes for each operation
+MAX_DEFECTS = 5
 
 
 def attack_service(models: Path, seed: int, folder: str, requests: int = REQUESTS) -> Outcome:
-    """A case: a service of a small model, hostile requests one after the other, and a canary after each."""
+    """A case: send hostile requests to a service of a small model, and an ordinary question after each."""
     arguments = [
         *(f"{MODEL}={models / f'{KIND}.countless'}", "--table", f"{MODEL}={models / 'small.parquet'}"),
         *("--timeout", f"{TIMEOUT:g}s"),
@@ -48,23 +48,23 @@ def attack_service(models: Path, seed: int, folder: str, requests: int = REQUEST
             answered += 1
             if number + 1 == min(WARM_UP, requests):
                 memory = service.memory
-            if len(defects) >= MOST_DEFECTS or service.process.poll() is not None:
+            if len(defects) >= MAX_DEFECTS or service.process.poll() is not None:
                 break
         if service.process.poll() is None:
             defects += check_document(service, seed)
             defects += _check_end(service, memory)
     if service.process.returncode != 0:
         defects.append(f"the service ended with exit code {service.process.returncode}")
-    return Outcome("answered", "", tuple(defects[:MOST_DEFECTS]), answered)
+    return Outcome("answered", "", tuple(defects[:MAX_DEFECTS]), answered)
 
 
 def check_request(port: int, request: HostileRequest) -> list[str]:
-    """What is wrong with the answer to a request."""
+    """Defects of the answer to a request."""
     try:
         answer = _send(port, request)
     except TimeoutError:
         return [f"no answer within {SLOWEST:g} s"]
-    except OSError as error:  # it may hang up on what is no HTTP, and on bodies that are too large
+    except OSError as error:  # the service may close the connection of invalid HTTP and of large bodies
         return [f"no connection: {error}"] if isinstance(error, ConnectionRefusedError) else []
     if request.vanishes:
         return []
@@ -95,7 +95,7 @@ def _check_error(body: bytes) -> list[str]:
 
 
 def canary(port: int, number: int) -> tuple[int, float | None]:
-    """The status and the rows of an ordinary question, which no cache answers: each has other blanks."""
+    """The status and the rows of an ordinary question, whose spaces depend on ``number`` so that no cache answers."""
     connection = http.client.HTTPConnection(HOST, port, timeout=SLOWEST)
     body = json.dumps({"where": CANARY.replace(" = ", f" ={' ' * (number % 1_000)} ")})
     try:
@@ -108,7 +108,7 @@ def canary(port: int, number: int) -> tuple[int, float | None]:
 
 
 def _check_canary(service: ServiceProcess, number: int, expected: tuple[int, float | None]) -> Iterator[str]:
-    """Threads may need a moment to give up what nobody waits for; then the canary sings."""
+    """Defects of the answer to the ordinary question; threads get some time to cancel the hostile one."""
     end, answer = time.monotonic() + SLOWEST, None
     while time.monotonic() < end and service.process.poll() is None:
         try:
@@ -123,7 +123,7 @@ def _check_canary(service: ServiceProcess, number: int, expected: tuple[int, flo
 
 
 def check_document(service: ServiceProcess, seed: int) -> list[str]:
-    """Requests that schemathesis makes of the service's own document, if it is installed."""
+    """Defects that schemathesis finds with the service's OpenAPI document, if it is installed."""
     if importlib.util.find_spec("schemathesis") is None:
         return []
     import schemathesis
@@ -143,7 +143,7 @@ def check_document(service: ServiceProcess, seed: int) -> list[str]:
                 case.call_and_validate(excluded_checks=[positive_data_acceptance], timeout=SLOWEST)
 
             options = settings(
-                max_examples=DOCUMENTED, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+                max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
             )
             run: Callable[[], None] = seeded(seed)(
                 options(given(case=operation.as_strategy(generation_mode=mode))(ask))
@@ -158,7 +158,7 @@ def check_document(service: ServiceProcess, seed: int) -> list[str]:
 
 
 def _check_end(service: ServiceProcess, memory: int) -> Iterator[str]:
-    """Nothing is left of the requests."""
+    """Defects at the end: threads, requests or memory left over from the requests."""
     end = time.monotonic() + SLOWEST
     while (metrics := service.metrics())["countless_questions"] and time.monotonic() < end:
         time.sleep(0.1)

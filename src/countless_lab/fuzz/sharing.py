@@ -1,4 +1,4 @@
-"""One estimator that threads and processes share: every answer equals the first one to the last bit."""
+"""Share one estimator among threads and processes: every answer must equal that of an unshared one to the last bit."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from countless_lab.fuzz.small_models import make_models, questions
 
 THREADS = 16
 PREDICATES = 40  # beside the questions of every kind
-ROUNDS = 2  # times that each thread asks everything, in an order of its own
+ROUNDS = 2  # times that each thread asks all questions, in its own random order
 FORKS = 3
 PATIENCE = 120.0  # seconds for a child
 
 
 def share_estimator(models: Path, seed: int, folder: str, spawn: bool = True) -> Outcome:
-    """A case: a model of one kind, asked by threads, by forked children meanwhile, and by a spawned one."""
+    """A case: ask one model from threads, from processes forked meanwhile, and from a spawned process."""
     paths = sorted(models.glob("*.countless"))
     path = paths[seed % len(paths)]
     maker = PredicateMaker(COLUMNS, random.Random(seed))
@@ -46,7 +46,7 @@ def share_estimator(models: Path, seed: int, folder: str, spawn: bool = True) ->
 
 
 def answer_of(ask: Callable[[Estimator], Any], model: Estimator) -> str:
-    """An answer, or the kind of the refusal, as text that has every bit of a number."""
+    """An answer, or the kind of the refusal, as text that has every digit of a number."""
     try:
         return repr(ask(model))
     except CountlessError as error:
@@ -70,7 +70,7 @@ def _all_questions(clauses: list[str]) -> dict[str, Callable[[Estimator], Any]]:
 
 
 def _ask_in_threads(model: Estimator, clauses: list[str], expected: dict[str, str], seed: int) -> tuple[list[str], int]:
-    """Threads ask everything at once; children are forked while they do."""
+    """Ask all questions from threads at the same time, and fork children meanwhile; return defects and answers."""
     asks, defects, counts = _all_questions(clauses), [], [0] * THREADS
     started = threading.Barrier(THREADS + 1)
 
@@ -101,7 +101,7 @@ def _same_answers(model: Estimator, asks: dict[str, Any], expected: dict[str, st
 
 
 def _forked(work: Callable[[], bool]) -> str | None:
-    """What a forked child does wrong: it has other answers, or does not end."""
+    """The defect of a forked child, if there is one: other answers, or no end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside threads
         child = multiprocessing.get_context("fork").Process(target=_leave_with, args=(work,))

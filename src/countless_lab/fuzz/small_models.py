@@ -1,4 +1,4 @@
-"""Small models of every kind of a model file, and questions of every kind to ask them."""
+"""Small models with every kind of content, and questions of every kind."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def make_models(folder: Path, kinds: Iterable[str] = KINDS) -> dict[str, Path]:
 
 
 def questions() -> dict[str, Ask]:
-    """Questions of every kind by name: each asks an estimator and returns what can be compared.
+    """Questions of every kind by name: functions of an estimator, whose results can be compared.
 
-    A model that lacks a column that a question names refuses it.
+    A model without the columns of a question refuses it.
     """
     asks: dict[str, Ask] = {f"estimate {clause}": _estimate(clause) for clause in CLAUSES}
     asks["estimate many"] = lambda model: [

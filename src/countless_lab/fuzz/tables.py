@@ -12,7 +12,7 @@ from countless_lab.fuzz.values import EQUAL_HASHES, MANY, NAMES, SAME_BUT_FOR_CA
 DUCKDB, RELATION, PARQUET, CSV, JSON = "a DuckDB file", "a DuckDB relation", "Parquet", "CSV", "JSON lines"
 PANDAS, POLARS, ARROW = "pandas", "polars", "Arrow"
 FORMS = (DUCKDB, RELATION, PARQUET, CSV, JSON, PANDAS, POLARS, ARROW)
-# Types that a form cannot hold: what writes it refuses them.
+# Types that a form cannot hold, because its writer refuses them.
 REFUSED = {
     JSON: {"DECIMAL(18,18)"},  # DuckDB writes .5, which it cannot read
     PANDAS: {"UHUGEINT", "BIGNUM", "DATE", "TIME WITH TIME ZONE"},
@@ -58,7 +58,7 @@ class RandomTable:
 
     @property
     def select(self) -> str:
-        """SQL for the rows, with the columns' own names, which differ in more than case."""
+        """SQL for the rows, with column names that differ in more than case."""
         selected = (f"{column.value} AS {quote_identifier(column.name)}" for column in self.columns)
         return f"SELECT {', '.join(selected)} FROM range({self.rows})"
 
@@ -81,7 +81,7 @@ class RandomTable:
 
 
 def every_feature() -> frozenset[str]:
-    """All that the features of a table may name."""
+    """All features that a table may have."""
     return frozenset({*VALUES, *FORMS, *CONTENT})
 
 
@@ -119,7 +119,7 @@ def draw_table(seed: int, form: str | None = None) -> RandomTable:
 
 
 def draw_column(name: str, kind: str, rng: random.Random, rows: int) -> RandomColumn:
-    """A column of this type: some of its awkward values, or many others, or both; with NULLs, some or all."""
+    """A column of this type: a few awkward values, many different ones, or both, and some or only NULLs."""
     values = VALUES[kind]
     sample = rng.sample(values, rng.randint(1, len(values)))
     listed = ", ".join(f"CAST({value} AS {kind})" for value in sample)
@@ -147,5 +147,5 @@ def draw_column(name: str, kind: str, rng: random.Random, rows: int) -> RandomCo
 
 
 def _random(rng: random.Random) -> str:
-    """SQL for a random 64-bit number, another one in every row."""
+    """SQL for a random 64-bit number that differs in every row."""
     return f"hash(range, {rng.randrange(1 << 30)})"

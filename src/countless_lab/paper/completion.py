@@ -1,7 +1,8 @@
-"""Filling in a value in the middle, where some of what comes before it is not known either.
+"""Fill in a hidden value when some of the positions before it are hidden too.
 
-A model with MASK reads only what is known, and weighs every value by what comes after it: no sampling. A model without
-MASK has to draw all that is not known before, and weighs each draw by how likely it makes what is known.
+A model with MASK reads the known positions only, and weighs every value by the probability of the known positions after
+it, without sampling. A model without MASK draws the hidden positions before it, and weighs each draw by the probability
+of the known ones.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from countless.engine.runtimes import Runtimes
 from countless.engine.text.runtime import TextRuntime, Tree
 from countless.errors import DataError
 
-KNOWN_SHARE = 0.5  # share of the other columns that are known
+KNOWN_SHARE = 0.5  # of the other columns
 BEFORE, AFTER = 5, 6  # characters that are known before and after a hidden one
-TINY = 1e-300  # below any chance, so that none has the logarithm of zero
+TINY = 1e-300  # less than any probability; avoids the logarithm of zero
 
 
 @dataclass(frozen=True)
 class Filled:
-    """The chances of each symbol of a hidden value, and the rows of logits that they took."""
+    """The probabilities of the symbols of a hidden value, and the rows of logits that were computed."""
 
     chances: FloatArray
     forward_rows: int
@@ -36,7 +37,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class ColumnHole:
-    """A row's symbols (positions,), which of them are known, and the position that is asked for."""
+    """A row's codes (positions,), the known positions, and the hidden position to fill in."""
 
     codes: IntArray
     known: frozenset[int]
@@ -49,7 +50,7 @@ class ColumnHole:
 
 @dataclass(frozen=True)
 class TextHole:
-    """Symbols from the position ``start`` of a string on, all known but the one at ``target``; what precedes is not."""
+    """Symbols of a string from the position ``start`` on; all are known except the one at ``target``."""
 
     symbols: IntArray
     start: int
@@ -69,7 +70,7 @@ def holes(source: Source, schema: Schema, count: int, seed: int) -> list[Hole]:
 
 
 def fill(runtimes: Runtimes, hole: Hole, samples: int, skips: bool, rng: np.random.Generator) -> Filled:
-    """What the models of a table say of a hole."""
+    """The probabilities of the values of a hole, by the models of a table."""
     if isinstance(hole, ColumnHole):
         return fill_column(runtimes.columns[0], hole, samples, skips, rng)
     return fill_text(runtimes.text(0, "completion"), hole, samples, skips, rng)
@@ -96,7 +97,7 @@ def column_holes(source: Source, schema: Schema, count: int, seed: int) -> list[
 
 
 def text_holes(source: Source, schema: Schema, count: int, seed: int) -> list[TextHole]:
-    """A hole in each of some random strings that are long enough for it, at a random place."""
+    """A hole at a random offset in each of some random strings that are long enough."""
     rng = np.random.default_rng(seed)
     (strings,) = _sample(source, schema, count, seed).strings
     size = BEFORE + 1 + AFTER
@@ -120,7 +121,7 @@ def _sample(source: Source, schema: Schema, count: int, seed: int) -> Table:
 def fill_column(
     runtime: Runtime[State], hole: ColumnHole, samples: int, skips: bool, rng: np.random.Generator
 ) -> Filled:
-    """What a model of the columns says of a hole: one that ``skips`` by MASK, any other with weighted ``samples``."""
+    """Fill a hole by a model of the columns: by MASK if it ``skips``, otherwise with weighted ``samples``."""
     target, order = hole.target, runtime.order
     last = max(order.index(position) for position in hole.known | {target})
     rows = 1 if skips else samples
@@ -150,7 +151,7 @@ def fill_column(
 
 
 def fill_text(runtime: TextRuntime, hole: TextHole, samples: int, skips: bool, rng: np.random.Generator) -> Filled:
-    """What a model of strings says of a hole: one that ``skips`` by MASK, any other with weighted ``samples``."""
+    """Fill a hole by a model of strings: by MASK if it ``skips``, otherwise with weighted ``samples``."""
     spec, tree = runtime.spec, runtime.tree()
     letters = spec.characters + 1  # UNKNOWN is the last
     passes = 1

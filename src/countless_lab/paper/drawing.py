@@ -1,4 +1,4 @@
-"""How the paper's pictures look: one colour per method, plain panels, files that are the same for the same figures."""
+"""The style of the paper's pictures: one colour per method, plain panels, and equal files for equal figures."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Colour, mark, and a label shorter than that of the tables. As in the paper, black and turquoise are without skipping,
-# orange and red with it. Ours are blue.
+# Colour, mark, and a short label. As in the paper, methods without skipping are black and turquoise, those with it
+# orange and red. Ours are blue.
 STYLES = {
     "naive": ("#8a8a8a", "v", "naive"),
     "progressive": ("#1a1a1a", "s", "progressive (baseline)"),
@@ -40,11 +40,11 @@ SETTINGS: dict[Any, Any] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
 }
-METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}  # what would differ from run to run
+METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}  # omitted: they differ between runs
 
 
 def color(method: str) -> str:
-    """The colour of a method: a known one's own, or one that its name decides."""
+    """The colour of a method; that of a plugin's method depends on its name."""
     if method in STYLES:
         return STYLES[method][0]
     return OTHER_COLORS[zlib.crc32(method.encode()) % len(OTHER_COLORS)]
@@ -92,6 +92,11 @@ def plain(axes: Axes) -> None:
     axes.tick_params(labelsize=8, color="#888888")
 
 
+def annotate(axes: Axes, text: str, x: float, y: float, size: int = 7) -> None:
+    """Write ``text`` above the top of a bar."""
+    axes.annotate(text, (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=size)
+
+
 def log_scale(axes: Axes, values: Iterable[float]) -> None:
     """A log scale with ticks that can be read, over all ``values``."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -108,7 +113,7 @@ def log_scale(axes: Axes, values: Iterable[float]) -> None:
 
 
 def method_legend(figure: Figure, methods: Sequence[str], bars: bool = False, dashed: Sequence[str] = ()) -> None:
-    """The methods' colours and marks, above all panels, in as many columns as there is room for."""
+    """The methods' colours and marks, above all panels, in as many columns as fit."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

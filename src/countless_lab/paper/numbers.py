@@ -1,4 +1,4 @@
-"""What is made of a cell's q-errors: quantiles, means over orders, bootstrap deviations; and how they are written."""
+"""Statistics of a cell's q-errors: quantiles, means over orders, bootstrap deviations; and their text."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def over_orders(summaries: Sequence[dict[str, float]]) -> Record:
 def mean_and_deviation(values: Sequence[float]) -> Record:
     """Mean, sample deviation (None of a single value), and the values.
 
-    >>> spread([1.0, 3.0])
+    >>> mean_and_deviation([1.0, 3.0])
     {'mean': 2.0, 'deviation': 1.41421, 'values': [1.0, 3.0]}
-    >>> spread([5.0])
+    >>> mean_and_deviation([5.0])
     {'mean': 5.0, 'deviation': None, 'values': [5.0]}
     """
     deviation = _rounded(float(np.std(values, ddof=1))) if len(values) > 1 else None
@@ -74,5 +74,5 @@ def written(figure: Record | None) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Six significant digits: more are noise, and make files that differ."""
+    """Six significant digits: more would be noise, and make files differ."""
     return float(f"{value:.6g}")

@@ -18,9 +18,9 @@ CELLS = "cells"  # the sweep's folder
 
 
 def claim(folder: Path, scale: PaperScale, tables: Sequence[Data]) -> None:
-    """Make ``folder`` the place for results of these tables at this scale.
+    """Record in ``folder`` that it has results of these tables at this scale.
 
-    One that has results at another scale, or of a table with other columns, is left alone.
+    Raises an error if it has results at another scale, or of a table with other columns.
     """
     make_folder(folder / CELLS)
     path = folder / "scale.json"
@@ -57,7 +57,7 @@ def write(exhibit: Exhibit, tables: Sequence[Record], folder: Path) -> list[Path
 
 
 def read(folders: Iterable[Path]) -> dict[str, list[Record]]:
-    """The facts of every exhibit that the folders have. A later folder's come instead of an earlier one's."""
+    """The facts of every exhibit in the folders; those of a later folder replace those of an earlier one."""
     by_exhibit: dict[str, dict[str, Record]] = {}
     for folder in folders:
         for name in EXHIBITS:
@@ -88,7 +88,7 @@ def _read_facts(path: Path, name: str) -> list[Record]:
 
 
 def _earlier(folder: Path, name: str) -> list[Record]:
-    """What an earlier run wrote, if it can be read."""
+    """The facts that an earlier run wrote, if they can be read."""
     path = folder / f"{name}.json"
     try:
         return _read_facts(path, name) if path.exists() else []

@@ -290,7 +290,7 @@ def _get(figures: Any, keys: tuple[str, ...]) -> Any:
 def _range(values: Sequence[Sequence[Any]], figure: Figure) -> str:
     """``values`` are those of the newest run, and of the one before if there was one.
 
-    >>> _shown([[1.0, 1.5], [2.0]], factor), _shown([[1.0]], factor), _shown([[None]], factor)
+    >>> _range([[1.0, 1.5], [2.0]], factor), _range([[1.0]], factor), _range([[None]], factor)
     ('1.00-1.50 (2.00)', '1.00', '')
     """
     texts = []

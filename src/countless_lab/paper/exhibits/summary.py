@@ -11,7 +11,7 @@ from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.measurement.plotting import short
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.drawing import color, log_scale, method_legend, panels
+from countless_lab.paper.drawing import annotate, color, log_scale, method_legend, panels
 from countless_lab.paper.exhibits.base import LABELS, CellResults, Exhibit, find, label, names, values
 from countless_lab.paper.exhibits.main import Main
 from countless_lab.paper.numbers import Record, over_orders, summarized
@@ -80,7 +80,7 @@ class Summary(Exhibit):
                 if open_ended:
                     bar[0].set(hatch="////", edgecolor="white", linewidth=0)
                 text = SIGNS[result["bound"]].strip() + short(result["passes"])
-                axes.annotate(text, (x, result["passes"]), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+                annotate(axes, text, x, result["passes"])
                 drawn.append(result["passes"])
         log_scale(axes, [*drawn, min(drawn) / 3, max(drawn) * 1.2])
         axes.set_xticks(range(len(tables)), names(tables), fontsize=9)

@@ -1,4 +1,4 @@
-"""Which of the paper's data sets a table is, or stands in for, and the paper's figures beside ours."""
+"""The paper's data set that a table is or stands in for, and the paper's figures beside ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from countless_lab.paper.report.published import (
 
 @dataclass(frozen=True)
 class Counterpart:
-    """One of the paper's data sets, as a table has to do with it: it is the ``same``, or stands in for it."""
+    """A data set of the paper that a table is the ``same`` as, or stands in for."""
 
     paper: str
     same: bool
@@ -54,7 +54,7 @@ def paper_name(table: Record) -> str:
 
 
 def described(name: str) -> str:
-    """What a table has to do with the paper.
+    """The relation of a table to the paper's data sets.
 
     >>> described("census"), described("covtype"), described("flights")
     ("the paper's Census", "a stand-in for the paper's KDD", "none of the paper's")

@@ -1,4 +1,4 @@
-"""How findings are judged: from the facts of a data set to whether a claim holds, and the figures that say so."""
+"""Judges of findings: each decides from the facts of a data set whether a claim holds, and returns the figures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MANY_SAMPLES = 10_000
 NEAR_ONE = 2.0
 NEAR_BEST = 2.0
 NEAR_RIGHT = 0.01  # shares of right values that differ by less are the same
-MASKED = ("skipping", "multi-order+skipping")  # the methods whose models particles are asked of, too
+MASKED = ("skipping", "multi-order+skipping")  # the methods whose models particles use, too
 
-KEYS = {"forward_rows": "forward passes"}  # as figures are called
+KEYS = {"forward_rows": "forward passes"}  # names of figures in texts
 
 Judged = tuple[bool | None, str]  # None: not measured
 MISSING: Judged = (None, "not all of it is measured yet")
@@ -60,7 +60,7 @@ def times_better(table: Record, samples: int, better: str, worse: str, metric: s
 
 
 def all_hold(judged: Sequence[Judged]) -> Judged:
-    """Whether each holds: one that does not decides, one that is not measured leaves it open."""
+    """Whether all hold: False if one does not, None if one is not measured."""
     if any(holds is False for holds, _ in judged):
         holds: bool | None = False
     else:
@@ -99,7 +99,7 @@ def fewer_passes(table: Record) -> Judged:
     ours, theirs = find(table, method="skipping"), find(table, method="progressive")
     if ours is None or theirs is None:
         return MISSING
-    # What is only bounded bounds the ratio.
+    # If a number is only bounded, so is the ratio.
     ratio = theirs["passes"] / ours["passes"]
     smallest = 0.0 if theirs["bound"] == "at most" or ours["bound"] == "more than" else ratio
     largest = float("inf") if theirs["bound"] == "more than" or ours["bound"] == "at most" else ratio

@@ -1,6 +1,6 @@
-"""One page of all exhibits: pictures, tables, the paper's figures beside ours, what differs, and which findings hold.
+"""The report page of all exhibits: pictures, tables, the paper's figures, differences, and which findings hold.
 
-The page is whole in itself: it opens from a disk, without a network.
+The page needs no other file and no network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROLOG = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>", re.DOTALL)
 IDENTIFIER = re.compile(r'(\bid="|href="#|url\(#)')
 SIZE = re.compile(r' (width|height)="[^"]*"')
 WIDTH = re.compile(r' width="([0-9.]+)pt"')
-LARGEST = 1.3  # times its own width: a drawing of one small panel is not blown up to the page's
+LARGEST = 1.3  # times its own width: a small drawing is not stretched to the width of the page
 
 
 def page(gathered: Gathered) -> str:
@@ -181,9 +181,7 @@ def _cell(tag: str, text: str, label: bool) -> str:
 
 
 def inline(svg: str, name: str, title: str) -> str:
-    """A drawing to stand inside a page: without its prolog, of any width up to :data:`LARGEST` times its own, its
-    identifiers its own.
-    """
+    """A drawing for a page: without its prolog, with unique identifiers, and at most :data:`LARGEST` times as wide."""
     bare = IDENTIFIER.sub(rf"\g<1>{name}-", PROLOG.sub("", svg))
     tag, content = bare.strip().split(">", 1)
     width = WIDTH.search(tag)
