@@ -61,10 +61,10 @@ def chosen_steps(parts: Sequence[TablePart], only: Sequence[str]) -> list[ScaleS
     steps |= {step.name: step for part in parts for step in part_steps(part)}
     if not only:
         return list(steps.values())
-    step_names = list(dict.fromkeys(step.what for step in steps.values()))
+    step_names = list(dict.fromkeys(step.kind for step in steps.values()))
     if unknown := [name for name in only if name not in step_names]:
         raise DataError(f"there is no step {unknown[0]}: choose from {', '.join(step_names)}")
-    needed = {name for name, step in steps.items() if step.what in only}
+    needed = {name for name, step in steps.items() if step.kind in only}
     while more := {need for name in needed for need in steps[name].needs} - needed:
         needed |= more
     return [step for name, step in steps.items() if name in needed]

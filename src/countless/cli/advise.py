@@ -169,8 +169,10 @@ def _outcome(advised: Advised, after: dict[str, float]) -> str:
     if not helped:
         return "none of them helps: all of it was undone"
     outcome = "they were created, and ANALYZE was run" if advised.applied == "kept" else "all of it was undone"
-    which = "them" if helped == len(advised.suggestions) else f"the {helped} of {len(advised.suggestions)} that help"
-    return f"with {which}: {_factors(after)}; {outcome}"
+    statistics = (
+        "them" if helped == len(advised.suggestions) else f"the {helped} of {len(advised.suggestions)} that help"
+    )
+    return f"with {statistics}: {_factors(after)}; {outcome}"
 
 
 def _factors(quantiles: dict[str, float]) -> str:

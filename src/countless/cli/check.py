@@ -78,9 +78,9 @@ def check(
 
 def _show(result: Check) -> None:
     console = show.results()
-    whole = "all of them" if result.sample == result.table_rows else f"{show.plural(result.sample, 'row')} of them"
+    compared = "all of them" if result.sample == result.table_rows else f"{show.plural(result.sample, 'row')} of them"
     console.print(
-        f"{show.plural(result.table_rows, 'row')}, {result.growth:+.1%} since the model was made; compared: {whole}"
+        f"{show.plural(result.table_rows, 'row')}, {result.growth:+.1%} since the model was made; compared: {compared}"
     )
     table = show.plain_table("column", "drift", "new values", "what differs most")
     for drift in sorted(result.columns, key=lambda drift: -drift.drift):

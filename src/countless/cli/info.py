@@ -24,32 +24,34 @@ def info(model: Path, as_json: bool) -> None:
     """What does MODEL hold?"""
     with leaving_at_once():
         estimator = Estimator.load(model)
-    facts = {**estimator.info(), "bytes": member_bytes(model)}
+    properties = {**estimator.info(), "bytes": member_bytes(model)}
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        click.echo(json.dumps(properties, ensure_ascii=False))
         return
     console = show.results()
-    count = len(facts["columns"]) + len(facts["texts"])
-    console.print(f"{model}: {facts['rows']:,} rows, {show.plural(count, 'column')}, {show.size(model.stat().st_size)}")
+    count = len(properties["columns"]) + len(properties["texts"])
+    console.print(
+        f"{model}: {properties['rows']:,} rows, {show.plural(count, 'column')}, {show.size(model.stat().st_size)}"
+    )
     console.print(show.columns_table(estimator.schema))
-    for column in facts["derived"]:
+    for column in properties["derived"]:
         console.print(f"derived   {column['name']}: {column['sql']}", soft_wrap=True)
-    for column in facts["left_out"]:
+    for column in properties["left_out"]:
         console.print(f"left out  {column['name']}: {column['reason']}")
-    network = facts["model"]
+    network = properties["model"]
     if network:
         console.print(
             f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
             f"{_orders(network)}"
         )
-    if facts["counts"]:
-        counted = facts["counts"]
+    if properties["counts"]:
+        counted = properties["counts"]
         console.print(
             f"summary   of {show.plural(counted['columns'], 'column')} and {show.plural(counted['pairs'], 'pair')} of "
             f"columns ({counted['sparse_pairs']} value by value), counted in the table, {show.size(counted['bytes'])}"
         )
-    if facts["text_model"]:
-        sizes, names = facts["text_model"], ", ".join(text["name"] for text in facts["texts"])
+    if properties["text_model"]:
+        sizes, names = properties["text_model"], ", ".join(text["name"] for text in properties["texts"])
         grams = f"n-grams of {', '.join(map(str, sizes['grams']))} in {sizes['buckets']:,} buckets"
         console.print(
             f"model     of {names}: a Transformer of {show.plural(sizes['blocks'], 'block')}, width "
@@ -57,7 +59,7 @@ def info(model: Path, as_json: bool) -> None:
             f"{grams if sizes['grams'] else 'n-grams none'}",
             soft_wrap=True,
         )
-    for text in facts["texts"]:
+    for text in properties["texts"]:
         if text["summary"]:
             counted = text["summary"]
             sampled = f", estimated from {counted['sampled_rows']:,} rows" if "sampled_rows" in counted else ""
@@ -65,8 +67,8 @@ def info(model: Path, as_json: bool) -> None:
                 f"summary   of {text['name']}: {counted['substrings']:,} substrings that occur in at least "
                 f"{counted['threshold']} rows{sampled}, {show.size(counted['bytes'])}"
             )
-    console.print(f"size      {facts['parameters']:,} parameters")
-    training = facts["training"]
+    console.print(f"size      {properties['parameters']:,} parameters")
+    training = properties["training"]
     if training.get("epochs"):
         console.print(f"training  {show.trained(training)}", soft_wrap=True)
     if training.get("workload"):
@@ -76,17 +78,24 @@ def info(model: Path, as_json: bool) -> None:
         console.print(f"training  of {', '.join(text['columns'])}: {show.trained(text)}", soft_wrap=True)
     for entry in training.get("updates", ()):
         console.print(f"update    {_update(entry)}", soft_wrap=True)
-    if facts["evidence"]:
-        rows, taken = show.plural(facts["evidence"]["rows"], "row"), show.size(facts["evidence"]["bytes"])
-        console.print(f"evidence  {rows} of the table, whole, in {taken} of the file (countless strip leaves them out)")
+    if properties["evidence"]:
+        rows, evidence_size = (
+            show.plural(properties["evidence"]["rows"], "row"),
+            show.size(properties["evidence"]["bytes"]),
+        )
+        console.print(
+            f"evidence  {rows} of the table, whole, in {evidence_size} of the file (countless strip leaves them out)"
+        )
     else:
         console.print(
             "evidence  none: no rows of the table are in the file, so the network and exact counts answer alone"
         )
-    console.print(f"bytes     {_shares(facts['bytes'], [text['name'] for text in facts['texts']])}", soft_wrap=True)
-    console.print(f"interval  {show.error_bars(facts['interval'])}", soft_wrap=True)
-    console.print(f"library   Countless {facts['library']}")
-    console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)
+    console.print(
+        f"bytes     {_shares(properties['bytes'], [text['name'] for text in properties['texts']])}", soft_wrap=True
+    )
+    console.print(f"interval  {show.error_bars(properties['interval'])}", soft_wrap=True)
+    console.print(f"library   Countless {properties['library']}")
+    console.print(f"engine    {_engine(properties['compiled'])}", soft_wrap=True)
 
 
 def _shares(sizes: dict[str, int], texts: list[str]) -> str:

@@ -55,7 +55,7 @@ class Served:
         served = cls(
             file.name, loaded.estimator, loaded.table, file, loaded.stamp, loaded.version, load_seconds=loaded.seconds
         )
-        _ = served.facts_json  # before anyone asks
+        _ = served.properties_json  # before anyone asks
         return served
 
     @property
@@ -72,11 +72,11 @@ class Served:
         }
 
     @cached_property
-    def facts_json(self) -> bytes:
+    def properties_json(self) -> bytes:
         """All properties of the model, as JSON."""
-        return to_json(finite(self.facts()))
+        return to_json(finite(self.properties()))
 
-    def facts(self) -> dict[str, Any]:
+    def properties(self) -> dict[str, Any]:
         """All properties of the model, as plain data."""
         info = self.estimator.info()
         return {

@@ -111,10 +111,10 @@ class Service:
         self._tables.close()
         self.reloader.stop()
 
-    def facts(self, name: str) -> Response:
+    def properties(self, name: str) -> Response:
         """All properties of the model called ``name``."""
         served = self.served(name)
-        return Response(served.facts_json, media_type=JSON, headers={VERSION_HEADER: served.version})
+        return Response(served.properties_json, media_type=JSON, headers={VERSION_HEADER: served.version})
 
     def served(self, name: str) -> Served:
         """The model called ``name``."""

@@ -103,8 +103,8 @@ def draw_templates(schema: Schema, count: int, seed: int) -> list[list[int]]:
     """``count`` random sets of columns."""
     rng = np.random.default_rng([seed, TEMPLATES_STREAM])
     columns = len(schema.coded)
-    fewest, most = (min(bound, columns) for bound in FILTERS)
-    sizes = rng.integers(fewest, most + 1, size=count)
+    smallest, largest = (min(bound, columns) for bound in FILTERS)
+    sizes = rng.integers(smallest, largest + 1, size=count)
     return [sorted(rng.choice(columns, size=size, replace=False).tolist()) for size in sizes]
 
 

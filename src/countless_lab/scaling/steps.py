@@ -70,13 +70,13 @@ class TablePart:
 class ScaleStep(ExperimentJob):
     """A job about one part of the table."""
 
-    what: ClassVar[str]
+    kind: ClassVar[str]
 
     part: TablePart
 
     @property
     def name(self) -> str:
-        return f"{self.part.label}-{self.what}"
+        return f"{self.part.label}-{self.kind}"
 
     def to_json(self) -> Result:
         return {**self.part.table.settings(), "rows": self.part.rows}
@@ -86,7 +86,7 @@ class ScaleStep(ExperimentJob):
 class TakePart(ScaleStep):
     """Take random rows of the table. The whole table stays where it is."""
 
-    what = "table"
+    kind = "table"
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (self.part.file(folder),)
@@ -118,11 +118,11 @@ class TakePart(ScaleStep):
 class DrawScaleQuestions(ScaleStep):
     """Draw the questions from the whole table, the same for every part."""
 
-    what = "questions"
+    kind = "questions"
 
     @property
     def name(self) -> str:
-        return self.what
+        return self.kind
 
     def to_json(self) -> Result:
         return self.part.table.settings()
@@ -143,7 +143,7 @@ class DrawScaleQuestions(ScaleStep):
 class CountTruth(ScaleStep):
     """Count the true rows of all questions."""
 
-    what = "truth"
+    kind = "truth"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class CountTruth(ScaleStep):
 class FitPart(ScaleStep):
     """Fit the part with default options unless there is a model. The result has the stages of the fit."""
 
-    what = "fit"
+    kind = "fit"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class AskingStepOfModel(AskingStep):
 class AskPartModel(AskingStepOfModel):
     """The answers of the model, and the memory of the process that gave them."""
 
-    what = "countless"
+    kind = "countless"
     methods = ("countless",)
 
     def run(self, folder: Path, say: Say) -> Result:
@@ -263,7 +263,7 @@ class AskPartModel(AskingStepOfModel):
 class AskSamples(AskingStepOfModel):
     """The answers of a sample of 100,000 rows, and of one whose Parquet file has as many bytes as the model."""
 
-    what = "samples"
+    kind = "samples"
     methods = tuple(SAMPLES)
 
     def run(self, folder: Path, say: Say) -> Result:
@@ -300,7 +300,7 @@ class TimingStep(AskingStep):
 class TimeExactCounts(TimingStep):
     """The time of DuckDB's exact count for a few questions of each kind, with the table in memory."""
 
-    what = "exact"
+    kind = "exact"
     methods = ("DuckDB in memory",)
     in_memory: ClassVar[bool] = True
 
@@ -334,7 +334,7 @@ class TimeExactCounts(TimingStep):
 class TimeParquetCounts(TimeExactCounts):
     """The same with the table in its Parquet file."""
 
-    what = "parquet"
+    kind = "parquet"
     methods = ("DuckDB on Parquet",)
     in_memory = False
 
@@ -343,7 +343,7 @@ class TimeParquetCounts(TimeExactCounts):
 class TimeScan(TimingStep):
     """The time of a scan of packed codes in C, for questions about columns."""
 
-    what = "scan"
+    kind = "scan"
     methods = ("scan of codes",)
 
     def run(self, folder: Path, say: Say) -> Result:

@@ -40,13 +40,13 @@ class DuckDBTable:
         self._connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         kind = "TABLE" if in_memory else "VIEW"
         self._connection.execute(f"CREATE {kind} t AS SELECT * FROM {quote_path(str(path))}")
-        self.rows = self._one("SELECT count(*) FROM t")
+        self.rows = self._scalar("SELECT count(*) FROM t")
         self._samples = 0
         self._connection.execute("SET threads = 1")
 
     def exact(self, where: str) -> Estimate:
         """The true count."""
-        rows = self._one(f"SELECT count(*) FROM t WHERE {where}")
+        rows = self._scalar(f"SELECT count(*) FROM t WHERE {where}")
         return without_interval(rows, "duckdb", exact=True)
 
     def groups(self, column: str, where: str) -> dict[str | None, int]:
@@ -64,7 +64,9 @@ class DuckDBTable:
         scale = self.rows / rows
 
         def estimate(where: str) -> Estimate:
-            return without_interval(scale * self._one(f"SELECT count(*) FROM {name} WHERE {where}"), name, exact=False)
+            return without_interval(
+                scale * self._scalar(f"SELECT count(*) FROM {name} WHERE {where}"), name, exact=False
+            )
 
         return estimate
 
@@ -101,7 +103,7 @@ class DuckDBTable:
         columns = ", ".join(map(quote_identifier, names))
         return self._connection.execute(f"SELECT {columns} FROM t").to_arrow_table()
 
-    def _one(self, sql: str) -> int:
+    def _scalar(self, sql: str) -> int:
         return int(self._connection.execute(sql).fetchall()[0][0])
 
 

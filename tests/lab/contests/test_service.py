@@ -18,9 +18,9 @@ __all__ = ["run"]
 
 def test_it_asks_and_compares(run: Run, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "serve.json"
-    done = run("bench", "serve", model, "--clients", 8, "--seconds", "0.5", "--clauses", 50, "-o", out, "--json")
-    assert done.code == 0, done.err
-    record = json.loads(done.out.splitlines()[-1])
+    result = run("bench", "serve", model, "--clients", 8, "--seconds", "0.5", "--clauses", 50, "-o", out, "--json")
+    assert result.code == 0, result.err
+    record = json.loads(result.out.splitlines()[-1])
     assert record == json.loads(out.read_text(encoding="utf-8"))
     assert record["requests"] > 8
     assert (record["cards"], record["refreshes"]) == (5, 50)
@@ -33,9 +33,9 @@ def test_it_asks_and_compares(run: Run, model: Path, tmp_path: Path) -> None:
 
 
 def test_a_service_that_does_not_start(run: Run, tmp_path: Path) -> None:
-    done = run("bench", "serve", tmp_path / "no.countless")
-    assert done.code == 1
-    assert "no such model file" in done.err
+    result = run("bench", "serve", tmp_path / "no.countless")
+    assert result.code == 1
+    assert "no such model file" in result.err
 
 
 def test_questions_can_be_answered(estimator: Estimator) -> None:

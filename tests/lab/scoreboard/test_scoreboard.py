@@ -200,9 +200,9 @@ def test_steps_have_a_model_before_they_ask_it(tmp_path: Path) -> None:
 
 
 def test_an_unknown_table_is_one_line(run: Run) -> None:  # noqa: F811
-    done = run("bench", "scoreboard", "nosuch", "-o", "results")
-    assert done.code == 1
-    assert "unknown table 'nosuch'" in done.err
+    result = run("bench", "scoreboard", "nosuch", "-o", "results")
+    assert result.code == 1
+    assert "unknown table 'nosuch'" in result.err
 
 
 def test_a_fit_that_fails_has_a_reason(tmp_path: Path) -> None:

@@ -168,8 +168,8 @@ class FitView(Listener):
             f"epoch {progress.epoch}{epochs}  loss {progress.loss:.2f}  {measured + '  ' if measured else ''}"
             f"{progress.rows_per_second:,.0f} rows/s  {duration(progress.seconds_left)} left"
         )
-        facts = {name: getattr(progress, name) for name in TRAINING_FACTS}
-        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}", **facts)
+        fields = {name: getattr(progress, name) for name in TRAINING_FACTS}
+        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}", **fields)
 
     def reading(self, reading: ScanProgress) -> None:
         speed = "" if reading.rows_per_second is None else f"{reading.rows_per_second:,.0f} rows/s  "
@@ -184,13 +184,13 @@ class FitView(Listener):
             text += f"  at most {duration(seconds_left)} left"
         self._show(done / total, text, text)
 
-    def _show(self, fraction: float, text: str, line: str | None, **facts: Any) -> None:
+    def _show(self, fraction: float, text: str, line: str | None, **fields: Any) -> None:
         due = time.monotonic() - self._last_line
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=fraction, text=text)
         elif self.console.as_json and (due > EVENT_SECONDS or fraction >= 1.0):
             self._last_line = time.monotonic()
-            self.console.event("progress", stage=self.last, fraction=round(fraction, 4), **facts)
+            self.console.event("progress", stage=self.last, fraction=round(fraction, 4), **fields)
         elif line is not None and (due > LINE_SECONDS or fraction >= 1.0):
             self._last_line = time.monotonic()
             self.console.print(line, soft_wrap=True)

@@ -140,12 +140,12 @@ def _versioned(service: Service, guarded: bool) -> APIRouter:
     """The routes that need the token, if there is one: the guards check it, and the document says so."""
     scheme = HTTPBearer(auto_error=False, scheme_name="token", description="The token of --token.")
     router = APIRouter(prefix="/v1", dependencies=[Security(scheme)] if guarded else [])
-    _add_facts(router, service)
+    _add_model_routes(router, service)
     _add_questions(router, service)
     return router
 
 
-def _add_facts(router: APIRouter, service: Service) -> None:
+def _add_model_routes(router: APIRouter, service: Service) -> None:
     refusals: dict[int | str, dict[str, Any]] = {status: RESPONSES[status] for status in WITHOUT_BODY}
 
     @router.get("/models", response_model=replies.Models, responses=refusals)
@@ -156,7 +156,7 @@ def _add_facts(router: APIRouter, service: Service) -> None:
     @router.get("/models/{name}", response_model=replies.Model, responses={**refusals, 404: RESPONSES[404]})
     async def model(name: str) -> Response:
         """A model in full: its columns, its training, and how its error bars were made."""
-        return service.facts(name)
+        return service.properties(name)
 
 
 def _body(kind: type[requests.RequestBody]) -> Any:
