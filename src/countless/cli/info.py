@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,72 +31,76 @@ def info(model: Path, as_json: bool) -> None:
         return
     console = show.results()
     count = len(properties["columns"]) + len(properties["texts"])
-    console.print(
-        f"{model}: {properties['rows']:,} rows, {show.plural(count, 'column')}, {show.size(model.stat().st_size)}"
-    )
+    size = show.size(model.stat().st_size)
+    console.print(f"{model}: {properties['rows']:,} rows, {show.plural(count, 'column')}, {size}")
     console.print(show.columns_table(estimator.schema))
+    for line in _lines(properties):
+        console.print(line, soft_wrap=True)
+
+
+def _lines(properties: dict[str, Any]) -> Iterator[str]:
+    """All that a file holds beside the columns, a line for each item."""
     for column in properties["derived"]:
-        console.print(f"derived   {column['name']}: {column['sql']}", soft_wrap=True)
+        yield f"derived   {column['name']}: {column['sql']}"
     for column in properties["left_out"]:
-        console.print(f"left out  {column['name']}: {column['reason']}")
-    network = properties["model"]
+        yield f"left out  {column['name']}: {column['reason']}"
+    yield from _column_model_lines(properties)
+    yield from _text_model_lines(properties)
+    yield f"size      {properties['parameters']:,} parameters"
+    yield from _training_lines(properties["training"])
+    evidence = properties["evidence"]
+    if evidence:
+        rows, size = show.plural(evidence["rows"], "row"), show.size(evidence["bytes"])
+        yield f"evidence  {rows} of the table, whole, in {size} of the file (countless strip leaves them out)"
+    else:
+        yield "evidence  none: no rows of the table are in the file, so the network and exact counts answer alone"
+    yield f"bytes     {_shares(properties['bytes'], [text['name'] for text in properties['texts']])}"
+    yield f"interval  {show.error_bars(properties['interval'])}"
+    yield f"library   Countless {properties['library']}"
+    yield f"engine    {_engine(properties['compiled'])}"
+
+
+def _column_model_lines(properties: dict[str, Any]) -> Iterator[str]:
+    network, counts = properties["model"], properties["counts"]
     if network:
-        console.print(
-            f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
-            f"{_orders(network)}"
-        )
-    if properties["counts"]:
-        counted = properties["counts"]
-        console.print(
-            f"summary   of {show.plural(counted['columns'], 'column')} and {show.plural(counted['pairs'], 'pair')} of "
-            f"columns ({counted['sparse_pairs']} value by value), counted in the table, {show.size(counted['bytes'])}"
-        )
-    if properties["text_model"]:
-        sizes, names = properties["text_model"], ", ".join(text["name"] for text in properties["texts"])
-        grams = f"n-grams of {', '.join(map(str, sizes['grams']))} in {sizes['buckets']:,} buckets"
-        console.print(
-            f"model     of {names}: a Transformer of {show.plural(sizes['blocks'], 'block')}, width "
-            f"{sizes['width']}, inner {sizes['inner']}, {show.plural(sizes['heads'], 'head')}, "
-            f"{grams if sizes['grams'] else 'n-grams none'}",
-            soft_wrap=True,
+        sizes = f"{network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
+        yield f"model     {sizes}{_orders(network)}"
+    if counts:
+        columns, pairs = show.plural(counts["columns"], "column"), show.plural(counts["pairs"], "pair")
+        sparse = f"({counts['sparse_pairs']} value by value), counted in the table, {show.size(counts['bytes'])}"
+        yield f"summary   of {columns} and {pairs} of columns {sparse}"
+
+
+def _text_model_lines(properties: dict[str, Any]) -> Iterator[str]:
+    network = properties["text_model"]
+    if network:
+        names = ", ".join(text["name"] for text in properties["texts"])
+        grams = f"n-grams of {', '.join(map(str, network['grams']))} in {network['buckets']:,} buckets"
+        yield (
+            f"model     of {names}: a Transformer of {show.plural(network['blocks'], 'block')}, width "
+            f"{network['width']}, inner {network['inner']}, {show.plural(network['heads'], 'head')}, "
+            f"{grams if network['grams'] else 'n-grams none'}"
         )
     for text in properties["texts"]:
-        if text["summary"]:
-            counted = text["summary"]
-            sampled = f", estimated from {counted['sampled_rows']:,} rows" if "sampled_rows" in counted else ""
-            console.print(
-                f"summary   of {text['name']}: {counted['substrings']:,} substrings that occur in at least "
-                f"{counted['threshold']} rows{sampled}, {show.size(counted['bytes'])}"
+        counts = text["summary"]
+        if counts:
+            sampled = f", estimated from {counts['sampled_rows']:,} rows" if "sampled_rows" in counts else ""
+            yield (
+                f"summary   of {text['name']}: {counts['substrings']:,} substrings that occur in at least "
+                f"{counts['threshold']} rows{sampled}, {show.size(counts['bytes'])}"
             )
-    console.print(f"size      {properties['parameters']:,} parameters")
-    training = properties["training"]
+
+
+def _training_lines(training: dict[str, Any]) -> Iterator[str]:
     if training.get("epochs"):
-        console.print(f"training  {show.trained(training)}", soft_wrap=True)
+        yield f"training  {show.trained(training)}"
     if training.get("workload"):
-        console.print(f"workload  {show.workload_summary(**training['workload'])}")
+        yield f"workload  {show.workload_summary(**training['workload'])}"
     if "text" in training:
         text = training["text"]
-        console.print(f"training  of {', '.join(text['columns'])}: {show.trained(text)}", soft_wrap=True)
+        yield f"training  of {', '.join(text['columns'])}: {show.trained(text)}"
     for entry in training.get("updates", ()):
-        console.print(f"update    {_update(entry)}", soft_wrap=True)
-    if properties["evidence"]:
-        rows, evidence_size = (
-            show.plural(properties["evidence"]["rows"], "row"),
-            show.size(properties["evidence"]["bytes"]),
-        )
-        console.print(
-            f"evidence  {rows} of the table, whole, in {evidence_size} of the file (countless strip leaves them out)"
-        )
-    else:
-        console.print(
-            "evidence  none: no rows of the table are in the file, so the network and exact counts answer alone"
-        )
-    console.print(
-        f"bytes     {_shares(properties['bytes'], [text['name'] for text in properties['texts']])}", soft_wrap=True
-    )
-    console.print(f"interval  {show.error_bars(properties['interval'])}", soft_wrap=True)
-    console.print(f"library   Countless {properties['library']}")
-    console.print(f"engine    {_engine(properties['compiled'])}", soft_wrap=True)
+        yield f"update    {_update(entry)}"
 
 
 def _shares(sizes: dict[str, int], texts: list[str]) -> str:
