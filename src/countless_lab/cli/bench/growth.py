@@ -80,11 +80,11 @@ def growth(
     return say_failures(outcome)
 
 
-def _show(record: Record) -> None:
+def _show(figures: Record) -> None:
     console = show.results()
     headings = ("p50 ms", "p99 ms", "clauses/s", "train rows/s", "fit", "fit memory", "serving memory", "file")
     for dimension in DIMENSIONS:
-        records = records_along(record["points"], dimension)
+        records = records_along(figures["points"], dimension)
         if not records:
             continue
         table = show.plain_table(right=(dimension, *headings))
@@ -92,7 +92,7 @@ def _show(record: Record) -> None:
             table.add_row(f"{record['value']:,}", *_cells(record["fit"], record["serving"]))
         console.print(table)
         console.print()
-    for name, value in record["ratios"].items():
+    for name, value in figures["ratios"].items():
         console.print(f"{show.factor(value)}x  {name}")
 
 

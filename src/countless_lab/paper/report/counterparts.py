@@ -94,13 +94,13 @@ def _in_words(tables: Sequence[Record]) -> Sheet:
     figures = {(figure.data, figure.samples, figure.metric, figure.method): figure for figure in figures_in_words()}
     methods = ("progressive", "skipping")
     for data, samples, metric in dict.fromkeys(key[:3] for key in figures):
-        for figure in tables:
-            results = [find(figure, samples=samples, method=method) for method in methods]
-            if paper_name(figure) == data and any(results):
+        for table in tables:
+            results = [find(table, samples=samples, method=method) for method in methods]
+            if paper_name(table) == data and any(results):
                 theirs = [figures[data, samples, metric, method] for method in methods]
                 row = (f"{samples:,}", METRIC_LABELS[metric])
                 ours = [written(field and field[metric]) for field in results]
-                rows += _pair(row, figure["data"]["name"], ours, data, theirs)
+                rows += _pair(row, table["data"]["name"], ours, data, theirs)
     headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
     note = "The paper's are approximate, and some differ from its own Table 5."
     return Sheet("Beside what the paper says in words (Section 5.4)", headings, tuple(rows), 3, (note,))
