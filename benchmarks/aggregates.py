@@ -49,7 +49,7 @@ class Tally:
             "groups_missed": self.missed,
             "relative_error": {name: summary(errors) for name, errors in self.errors.items()},
             "relative_error_estimated": {name: summary(errors) for name, errors in self.estimated.items()},
-            "bars": {name: round(float(np.mean(held)), 3) for name, held in self.held.items()},
+            "bars": {name: round(float(np.mean(inside)), 3) for name, inside in self.held.items()},
         }
 
 
@@ -103,7 +103,7 @@ def measured(estimator: Estimator, source: Source, statements: Sequence[Statemen
         for row in truth:
             key, values = row[: statement.keys], dict(zip(AGGREGATES, row[statement.keys :], strict=True))
             share = values["count"] / estimator.rows
-            tally = tallies[next(name for name, least in CLASSES.items() if share >= least)]
+            tally = tallies[next(name for name, min_share in CLASSES.items() if share >= min_share)]
             compare(tally, groups.pop(tuple(map(str, key)), None), values)
         invented += len(groups)
     return {

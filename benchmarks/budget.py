@@ -28,7 +28,7 @@ from countless_lab.measurement.script import percentiles, write_result
 
 REFERENCE = 8_000
 FIXED = (64, 256, 512)
-CHOSEN = (
+ADAPTIVE = (
     (64, 512, 0.05),
     (64, 512, 0.1),
     (64, 512, 0.2),
@@ -51,10 +51,10 @@ def main() -> None:
     for count in FIXED:
         walk = partial(_fixed, runtime, count)
         results[str(count)] = measured(walk, pairs, reference, estimator.rows)
-    for least, most, target in CHOSEN:
-        budget.LEAST, budget.MOST, budget.TARGET = least, most, target
+    for fewest, most, target in ADAPTIVE:
+        budget.LEAST, budget.MOST, budget.TARGET = fewest, most, target
         adaptive = measured(lambda box: budget.adaptive(runtime, [box], SEED)[0], pairs, reference, estimator.rows)
-        results[f"{least} to {most}, target {target:.0%}"] = adaptive
+        results[f"{fewest} to {most}, target {target:.0%}"] = adaptive
     write_result({"queries": len(queries), "budgets": results})
 
 

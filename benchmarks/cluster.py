@@ -21,41 +21,25 @@ import torch
 import countless
 from countless.cluster.session import ray_module
 from countless_lab.measurement.machine import machine_facts
-from countless_lab.measurement.script import script_parser, write_result
+from countless_lab.measurement.script import exclude_option, script_parser, write_result
 
-BAR = 0.005
+MAX_DIFFERENCE = 0.005  # of the bits
 MEMORY = 4 * 10**9  # of either; it decides how rows are shuffled
 OUT = Path(__file__).parents[1] / "docs" / "results" / "scaling" / "ray.json"
 
 
-class Stages(countless.Listener):
-    """When every stage began."""
-
-    def __init__(self) -> None:
-        self.began: dict[str, float] = {}
-
-    def stage(self, name: str) -> None:
-        self.began[name] = time.perf_counter()
-
-    def seconds(self) -> dict[str, float]:
-        """How long every stage took; the last one ends now."""
-        ends = [*self.began.values(), time.perf_counter()]
-        return {name: round(end - start, 2) for (name, start), end in zip(self.began.items(), ends[1:], strict=True)}
-
-
-def fitted(table: str, exclude: tuple[str, ...], epochs: int, **where: Any) -> dict[str, Any]:
+def fitted(table: str, exclude: tuple[str, ...], epochs: int, **backend: Any) -> dict[str, Any]:
     """The report of a fit on this machine, or on a cluster."""
-    stages = Stages()
     started = time.perf_counter()
     report = countless.fit(
-        table, exclude=exclude, epochs=epochs, memory=MEMORY, calibrate=False, summary=False, listener=stages, **where
+        table, exclude=exclude, epochs=epochs, memory=MEMORY, calibrate=False, summary=False, **backend
     ).report
     names = ("train_bits", "masked_bits", "unmasked_bits", "train_rows", "epochs", "rows_per_second", "parameters")
     return {
         **{name: report[name] for name in names},
         "training_seconds": report["seconds"],
         "seconds": round(time.perf_counter() - started, 2),
-        "stages": stages.seconds(),
+        "stages": {stage["name"]: stage["seconds"] for stage in report["stages"]},
     }
 
 
@@ -63,18 +47,17 @@ def main() -> int:
     """Fit twice, and compare."""
     parser = script_parser(__doc__)
     parser.add_argument("table")
-    parser.add_argument("--exclude", default="")
+    exclude_option(parser)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, help="rows per step, of all workers together")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("-o", "--output", type=Path, default=OUT)
-    chosen = parser.parse_args()
-    exclude = tuple(filter(None, chosen.exclude.split(",")))
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    alone = fitted(chosen.table, exclude, chosen.epochs, batch=chosen.batch)
+    alone = fitted(options.table, options.exclude, options.epochs, batch=options.batch)
     ray = ray_module()
     ray.init(
-        num_cpus=chosen.workers,
+        num_cpus=options.workers,
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,
@@ -82,24 +65,24 @@ def main() -> int:
     )
     try:
         with tempfile.TemporaryDirectory() as shared:
-            cluster = {"ray": "auto", "workers": chosen.workers, "shared": shared}
-            together = fitted(chosen.table, exclude, chosen.epochs, batch=chosen.batch, **cluster)
+            cluster = {"ray": "auto", "workers": options.workers, "shared": shared}
+            together = fitted(options.table, options.exclude, options.epochs, batch=options.batch, **cluster)
     finally:
         ray.shutdown()
     difference = together["train_bits"] / alone["train_bits"] - 1
     result = {
-        "table": Path(chosen.table).name,
-        "exclude": list(exclude),
-        "workers": chosen.workers,
-        "batch": chosen.batch,
+        "table": Path(options.table).name,
+        "exclude": list(options.exclude),
+        "workers": options.workers,
+        "batch": options.batch,
         "alone": alone,
         "together": together,
         "bits_difference": round(difference, 5),
         "speedup": round(together["rows_per_second"] / alone["rows_per_second"], 3),
         "machine": machine_facts(),
     }
-    write_result(result, chosen.output)
-    return 0 if abs(difference) <= BAR else 1
+    write_result(result, options.output)
+    return 0 if abs(difference) <= MAX_DIFFERENCE else 1
 
 
 if __name__ == "__main__":

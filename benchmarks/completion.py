@@ -2,10 +2,9 @@
 
 .venv/bin/python benchmarks/completion.py TABLE MODEL [--rows 200] [--share 0.2] [--seed 0] -o FILE.json
 
-Of random rows a share of the cells that have a value is hidden, each at random, so that a row lacks several. The model
-has learned the whole table, these rows included; the others learn 10,000 other rows (KNN 2,000 of them), as ordinal
-codes, and what they impute is rounded to a code. A value of a column that is stored as a grid is hit if the right cell
-of the grid is.
+A random share of the cells of random rows is hidden. The model has learned the whole table, these rows included; the
+other methods learn 10,000 other rows (KNN 2,000 of them) as ordinal codes, and their values are rounded to a code. In a
+column that is stored as a grid, a value counts as right if its cell is.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from countless.data.sources.source import Source
 from countless.estimator.answers.distributions.values import Values
 from countless_lab.measurement.script import script_parser, write_result
 
-OTHERS = 10_000  # rows that the other methods learn from
+LEARNING_ROWS = 10_000  # rows that the other methods learn from
 NEIGHBOURS_OF = 2_000  # and of these, rows among which neighbours are sought
 
 
@@ -40,16 +39,16 @@ def main() -> None:
     options = arguments()
     estimator = Estimator.load(options.model)
     schema = estimator.schema
-    sample = Source.open(options.table).sampled(options.rows + OTHERS, options.seed)
+    sample = Source.open(options.table).sampled(options.rows + LEARNING_ROWS, options.seed)
     codes = codes_of(sample, schema)
-    rows, others = codes[: options.rows], codes[options.rows :]
+    rows, learning_rows = codes[: options.rows], codes[options.rows :]
     rng = np.random.default_rng(options.seed)
     hidden = (rng.random(rows.shape) < options.share) & (rows >= 0)
     holes = np.where(hidden | (rows < 0), np.nan, rows)
-    learned = np.where(others < 0, np.nan, others)
+    learned = np.where(learning_rows < 0, np.nan, learning_rows)
     methods: dict[str, Callable[[], IntArray]] = {
         "model": lambda: by_model(estimator, sample, hidden),
-        "mode": lambda: np.tile(modes(others), (len(rows), 1)),
+        "mode": lambda: np.tile(modes(learning_rows), (len(rows), 1)),
         "iterative": lambda: imputed(IterativeImputer(keep_empty_features=True), learned, holes, schema),
         "knn": lambda: imputed(KNNImputer(keep_empty_features=True), learned[:NEIGHBOURS_OF], holes, schema),
     }
@@ -91,7 +90,7 @@ def arguments() -> argparse.Namespace:
 def codes_of(rows: Any, schema: Schema) -> IntArray:
     """One code per row and column, negative for what is missing."""
     with Recoded(opened(rows, schema), schema) as recoded:
-        return np.concatenate([some.codes for some in recoded.chunks()])
+        return np.concatenate([chunk.codes for chunk in recoded.chunks()])
 
 
 def by_model(estimator: Estimator, sample: Source, hidden: BoolArray) -> IntArray:
@@ -99,11 +98,11 @@ def by_model(estimator: Estimator, sample: Source, hidden: BoolArray) -> IntArra
     names = [column.name for column in estimator.schema.coded]
     texts = ", ".join(f"CAST({quote_identifier(name)} AS VARCHAR)" for name in names)
     rows = sample.rows(f"SELECT {texts} FROM {sample.table} LIMIT {len(hidden)}")
-    given = [
+    rows_with_holes = [
         {name: None if hide else text for name, text, hide in zip(names, row, hides, strict=True)}
         for row, hides in zip(rows, hidden.tolist(), strict=True)
     ]
-    return codes_of(estimator.complete(given).frame.to_dicts(), estimator.schema)
+    return codes_of(estimator.complete(rows_with_holes).frame.to_dicts(), estimator.schema)
 
 
 def modes(codes: IntArray) -> IntArray:
@@ -115,8 +114,8 @@ def imputed(imputer: Any, learned: FloatArray, holes: FloatArray, schema: Schema
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         filled: NDArray[Any] = imputer.fit(learned).transform(holes)
-    most = np.array([max(0, column.null - 1) for column in schema.coded])
-    codes: IntArray = np.clip(np.rint(filled), 0, most).astype(np.int64)
+    largest_codes = np.array([max(0, column.null - 1) for column in schema.coded])
+    codes: IntArray = np.clip(np.rint(filled), 0, largest_codes).astype(np.int64)
     return codes
 
 
@@ -124,13 +123,15 @@ def accuracies(
     column: Column, codes: IntArray, hidden: BoolArray, filled: dict[str, IntArray]
 ) -> dict[str, dict[str, float]]:
     """How often each method hits the right code of a column, and how far off it is."""
-    hits = {name: round(float(np.mean(mine[hidden] == codes[hidden])), 4) for name, mine in filled.items()}
+    hits = {
+        name: round(float(np.mean(filled_codes[hidden] == codes[hidden])), 4) for name, filled_codes in filled.items()
+    }
     result: dict[str, Any] = {"hidden": int(hidden.sum()), "codes": column.size, "accuracy": hits}
     if is_number(column.type):
         numbers = Values(column).means
         result["median_error"] = {
-            name: float(np.median(np.abs(numbers[mine[hidden]] - numbers[codes[hidden]])))
-            for name, mine in filled.items()
+            name: float(np.median(np.abs(numbers[filled_codes[hidden]] - numbers[codes[hidden]])))
+            for name, filled_codes in filled.items()
         }
     return result
 

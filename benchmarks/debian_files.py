@@ -7,8 +7,8 @@ downloads them with the machine's own settings (mirror, proxy, keys), into a fol
 is changed, and root is not needed. The three suites and nine architectures of the default are a download of 650 MB and
 make 58 million rows (some 15 minutes).
 
-Whatever is done stays in the folder of --work: a run that was stopped continues with the next index. Each index becomes
-one Parquet part, and the parts are joined at the end. A part is made again if its index has changed.
+The folder of --work keeps finished work: a stopped run continues with the next index. Each index becomes one Parquet
+part, and the parts are joined at the end. A part is made again if its index has changed.
 
 examples:
   benchmarks/debian_files.py debian.parquet
@@ -37,6 +37,7 @@ import pyarrow.parquet as pq
 from countless.data.atomic_files import make_folder, write_bytes, write_whole
 from countless.errors import CountlessError, DataError
 from countless.human_format import size
+from countless_lab.measurement.script import script_parser
 
 SUITES = ("bookworm", "trixie", "sid")
 ARCHITECTURES = ("all", "amd64", "arm64", "armel", "armhf", "i386", "mips64el", "ppc64el", "riscv64", "s390x")
@@ -93,8 +94,8 @@ class ContentsIndex:
     @property
     def version(self) -> bytes:
         """Changes when the index does."""
-        facts = self.file.stat()
-        return f"{self.file.name} {facts.st_size} {facts.st_mtime_ns}".encode()
+        status = self.file.stat()
+        return f"{self.file.name} {status.st_size} {status.st_mtime_ns}".encode()
 
     def part(self, folder: Path) -> Path:
         """Its rows as Parquet."""
@@ -116,7 +117,7 @@ def find_mirror() -> str:
 
 
 def download(folder: Path, mirror: str, suites: Sequence[str], architectures: Sequence[str]) -> None:
-    """Let apt download the indices; those that it has already and that did not change are not downloaded again."""
+    """Let apt download the indices that are new or have changed."""
     folder = folder.resolve()
     if re.search(r'["\s]', str(folder)):
         raise DataError(f"apt cannot use the folder {folder}: choose a --work without spaces and quotes")
@@ -132,38 +133,38 @@ def download(folder: Path, mirror: str, suites: Sequence[str], architectures: Se
 
 
 def _apt(*arguments: str, show: bool = False) -> str:
-    """What apt-get prints, which is shown to the user instead if ``show`` is true."""
+    """The output of apt-get; with ``show`` it goes to standard error instead."""
     if shutil.which("apt-get") is None:
         raise DataError("apt-get is not installed: run this on Debian or Ubuntu, or use --offline with its lists")
-    done = subprocess.run(
+    run = subprocess.run(
         ["apt-get", *arguments], stdout=STDERR if show else subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    if done.returncode != 0:
-        raise DataError(f"apt-get {arguments[0]} failed: {done.stderr.strip()[-1_000:]}")
-    return done.stdout or ""
+    if run.returncode != 0:
+        raise DataError(f"apt-get {arguments[0]} failed: {run.stderr.strip()[-1_000:]}")
+    return run.stdout or ""
 
 
 def find_indices(lists: Path, suites: Sequence[str], architectures: Sequence[str]) -> list[ContentsIndex]:
     """The downloaded indices of these suites and architectures, in this order; not every suite has every one."""
-    found: dict[tuple[str, str], Path] = {}
+    files: dict[tuple[str, str], Path] = {}
     named = re.compile(r".*_dists_(.+)_main_Contents-([a-z0-9]+)(\.\w+)?")
     for file in sorted(lists.glob("*_Contents-*")):
         if match := named.fullmatch(file.name):
-            found[match[1], match[2]] = file
-    for place, chosen in enumerate((suites, architectures)):
-        for name in chosen:
-            present = sorted({key[place] for key in found})
+            files[match[1], match[2]] = file
+    for key_index, requested in enumerate((suites, architectures)):
+        for name in requested:
+            present = sorted({key[key_index] for key in files})
             if name not in present:
                 raise DataError(f"there is no index of {name} in {lists}; there are {', '.join(present) or 'none'}")
     pairs = itertools.product(suites, architectures)
-    return [ContentsIndex(*pair, found[pair]) for pair in pairs if pair in found]
+    return [ContentsIndex(*pair, files[pair]) for pair in pairs if pair in files]
 
 
 def read_index(file: Path) -> Iterator[bytes]:
     """The lines of an index, compressed or not, without its header."""
     lines = _stored_lines(file)
     first = list(itertools.islice(lines, HEADER_LINES))
-    ends = [place for place, line in enumerate(first) if line.split() == [b"FILE", b"LOCATION"]]
+    ends = [index for index, line in enumerate(first) if line.split() == [b"FILE", b"LOCATION"]]
     yield from first[ends[0] + 1 if ends else 0 :]
     yield from lines
 
@@ -259,21 +260,21 @@ def _tell(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
-def _names(text: str, known: Sequence[str] = ()) -> list[str]:
+def _names(text: str, examples: Sequence[str] = ()) -> list[str]:
     """A list with commas; a name that apt cannot take is an error."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", name) for name in names):
-        raise argparse.ArgumentTypeError(f"give names with commas between them, such as {','.join(known[:2])}")
+        raise argparse.ArgumentTypeError(f"give names with commas between them, such as {','.join(examples[:2])}")
     return list(dict.fromkeys(names))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build the table; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("out", type=Path, help="the Parquet file to write")
-    for flag, known in (("--suites", SUITES), ("--architectures", ARCHITECTURES)):
-        names = ",".join(known)
-        parser.add_argument(flag, type=partial(_names, known=known), default=names, help=f"default: {names}")
+    for flag, default_names in (("--suites", SUITES), ("--architectures", ARCHITECTURES)):
+        names = ",".join(default_names)
+        parser.add_argument(flag, type=partial(_names, examples=default_names), default=names, help=f"default: {names}")
     parser.add_argument("--work", type=Path, help="folder of the indices and parts; default: OUT.work")
     parser.add_argument("--mirror", help="a Debian mirror; default: the one that apt uses here")
     parser.add_argument("--offline", action="store_true", help="use the indices in --work, without apt")

@@ -35,7 +35,7 @@ from countless.train.options import TrainOptions
 from countless.train.tasks.columns import ColumnsTask
 from countless.train.tasks.task import stream
 from countless.workload import Query
-from countless_lab.measurement.script import percentiles, script_parser
+from countless_lab.measurement.script import exclude_option, percentiles, script_parser
 
 QUESTION_SEED = 7_001  # of queries to select by, as in the ablation
 REPORTED = ("unmasked_bits", "epochs", "rows_per_second", "parameters")
@@ -54,7 +54,7 @@ def answered(estimator: countless.Estimator, queries: Sequence[Query], method: s
 
 
 def tried(options: argparse.Namespace, form: str, seed: int, workloads: dict[str, list[Query]]) -> dict[str, Any]:
-    """What comes of a fit with digits of this form."""
+    """The result of a fit with digits of this form."""
     digits.DIGITS_FROM, digits.WIDEST_DIGIT = map(int, form.split(":"))
     plain: dict[str, Any] = {} if options.fused else {"calibrate": False, "evidence": "none"}
     estimator = countless.fit(
@@ -83,7 +83,7 @@ def tried(options: argparse.Namespace, form: str, seed: int, workloads: dict[str
 def step_of(options: argparse.Namespace, form: str) -> tuple[Callable[[], float], int]:
     """A training step with digits of this form, which returns its processor time, and the number of parameters."""
     digits.DIGITS_FROM, digits.WIDEST_DIGIT = map(int, form.split(":"))
-    table = Table.encode(Source.open(options.table), EncodeOptions(exclude=tuple(options.exclude)))
+    table = Table.encode(Source.open(options.table), EncodeOptions(exclude=options.exclude))
     spec = ModelSpec(table.schema.sizes, groups=table.schema.groups)
     task = ColumnsTask(table.matrix()[:STEP_ROWS], spec, TrainOptions())
     adam, generator = Adam(task.model.parameters()), stream(0, 0)
@@ -115,12 +115,7 @@ def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("table")
     parser.add_argument("--forms", required=True, help="such as 2000:500,300:32")
-    parser.add_argument(
-        "--exclude",
-        type=lambda text: text.split(","),
-        default=[],
-        help="columns to leave out, with commas between them",
-    )
+    exclude_option(parser)
     parser.add_argument("--seconds", type=float, default=60.0, help="processor time of a fit")
     parser.add_argument("--queries", type=int, default=400, help="of each of the two sorts")
     parser.add_argument("--seeds", default="0")
@@ -132,7 +127,7 @@ def main() -> None:
         sys.stdout.write(json.dumps({"table": Path(options.table).stem, **timed(options)}) + "\n")
         return
     source = Source.open(options.table)
-    schema = Table.encode(source, EncodeOptions(exclude=tuple(options.exclude))).schema
+    schema = Table.encode(source, EncodeOptions(exclude=options.exclude)).schema
     workloads = {
         "paper": random_workload(schema, source, options.queries, QUESTION_SEED),
         "people": [  # two columns are compared by evidence rows only

@@ -37,9 +37,9 @@ def main() -> None:
     counts, distributions, ratios, disagreements, distances, marginal = [], [], [], [], [], []
     for filters in paper_filters(model.schema, source, options.queries, options.seed, FILTERS):
         where = " AND ".join(filters)
-        others = [column for column in small if quote_identifier(column.name) not in where]
-        column = others[int(rng.integers(len(others)))]
-        count, distribution = _least(partial(model.estimate, where), partial(model.distribution, column.name, where))
+        candidates = [column for column in small if quote_identifier(column.name) not in where]
+        column = candidates[int(rng.integers(len(candidates)))]
+        count, distribution = _fastest(partial(model.estimate, where), partial(model.distribution, column.name, where))
         counts.append(count)
         distributions.append(distribution)
         ratios.append(distribution / count)
@@ -64,15 +64,15 @@ def main() -> None:
     write_result(result, options.output)
 
 
-def _least(*asks: Callable[[], object]) -> list[float]:
+def _fastest(*asks: Callable[[], object]) -> list[float]:
     """The least milliseconds of each, asked in turn."""
-    least = [np.inf] * len(asks)
+    times = [np.inf] * len(asks)
     for _ in range(REPEATS):
         for number, ask in enumerate(asks):
             started = time.perf_counter()
             ask()
-            least[number] = min(least[number], (time.perf_counter() - started) * 1e3)
-    return least
+            times[number] = min(times[number], (time.perf_counter() - started) * 1e3)
+    return times
 
 
 def _shares(source: Source, name: str, kind: str, where: str) -> dict[str, float]:
@@ -83,8 +83,11 @@ def _shares(source: Source, name: str, kind: str, where: str) -> dict[str, float
     return {str(text): count / total for text, count in counts} | {"rows": total}
 
 
-def _distance(one: dict[str, float], other: dict[str, float]) -> float:
-    return sum(abs(one.get(value, 0.0) - other.get(value, 0.0)) for value in one.keys() | other.keys()) / 2
+def _distance(shares: dict[str, float], other_shares: dict[str, float]) -> float:
+    return (
+        sum(abs(shares.get(value, 0.0) - other_shares.get(value, 0.0)) for value in shares.keys() | other_shares.keys())
+        / 2
+    )
 
 
 def _percentiles(values: Sequence[float]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What a model gains that has learned gaps inside strings: questions about a beginning, and a piece anywhere after it.
+"""What learning gaps inside strings is worth: questions about a beginning, and a piece anywhere after it.
 
     .venv/bin/python benchmarks/gaps.py TABLE.parquet COLUMN MODEL [MODEL ...] > gaps.json
 

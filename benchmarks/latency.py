@@ -13,7 +13,6 @@ processor time and of the clock, from text, prepared, and the parts that a query
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -23,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from countless_lab.measurement.script import script_parser
 
 BLOCK = 20  # questions in turn
 WARM = 30  # questions that are asked first and not counted
@@ -35,8 +36,8 @@ def children():
     total = 0
     for task in Path("/proc/self/task").iterdir():
         for pid in (task / "children").read_text().split():
-            for each in Path(f"/proc/{pid}/task").iterdir():
-                total += int((each / "schedstat").read_text().split()[0])
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                total += int((thread / "schedstat").read_text().split()[0])
     return total
 """
 
@@ -48,7 +49,7 @@ from countless.errors import CountlessError
 est, prepared = load(sys.argv[1]), sys.argv[2] == "1"
 print("ready", flush=True)
 for line in sys.stdin:
-    found = []
+    answers = []
     for where in json.loads(line):
         try:
             ask = est.prepare(where).estimate if prepared else None
@@ -56,10 +57,10 @@ for line in sys.stdin:
             answer = ask() if prepared else est.estimate(where)
             ns = time.process_time_ns() - start
             ns += children() - before
-            found.append([answer.rows, answer.low, answer.high, ns / 1e6, answer.forward_rows])
+            answers.append([answer.rows, answer.low, answer.high, ns / 1e6, answer.forward_rows])
         except CountlessError:
-            found.append(None)
-    print(json.dumps(found), flush=True)
+            answers.append(None)
+    print(json.dumps(answers), flush=True)
 """
 )
 
@@ -70,12 +71,12 @@ connection.execute("SET enable_progress_bar = false")
 connection.execute(f"CREATE TABLE t AS SELECT * FROM '{sys.argv[1]}'")
 print("ready", flush=True)
 for line in sys.stdin:
-    found = []
+    answers = []
     for where in json.loads(line):
         start = time.process_time_ns()
         (rows,) = connection.execute(f"SELECT count(*) FROM t WHERE {where}").fetchone()
-        found.append([rows, rows, rows, (time.process_time_ns() - start) / 1e6, 0])
-    print(json.dumps(found), flush=True)
+        answers.append([rows, rows, rows, (time.process_time_ns() - start) / 1e6, 0])
+    print(json.dumps(answers), flush=True)
 """
 
 
@@ -107,39 +108,41 @@ class Installation:
 
 
 def main(model: str, questions: str, pythons: list[str], prepared: bool, table: str | None) -> None:
-    """Ask, and print what was found."""
+    """Ask all installations, and print their figures."""
     queries = [json.loads(line) for line in Path(questions).read_text(encoding="utf-8").splitlines()]
     clauses = [query["where"] for query in queries]
     names = [*pythons, *(["DuckDB"] if table else [])]
-    asking = [Installation(python, WORKER, model, str(int(prepared))) for python in pythons]
-    asking += [Installation(sys.executable, EXACT, table)] if table else []
-    for each in asking:
-        each.ask(clauses[:WARM])
+    installations = [Installation(python, WORKER, model, str(int(prepared))) for python in pythons]
+    installations += [Installation(sys.executable, EXACT, table)] if table else []
+    for installation in installations:
+        installation.ask(clauses[:WARM])
     for first in range(WARM, len(clauses), BLOCK):
-        for each in asking:
-            each.answers += each.ask(clauses[first : first + BLOCK])
+        for installation in installations:
+            installation.answers += installation.ask(clauses[first : first + BLOCK])
     truths = [query["rows"] for query in queries[WARM:]]
-    kept = [place for place in range(len(truths)) if all(each.answers[place] for each in asking)]
-    truth = np.array([truths[place] for place in kept], dtype=float)
+    answered = [
+        index for index in range(len(truths)) if all(installation.answers[index] for installation in installations)
+    ]
+    truth = np.array([truths[index] for index in answered], dtype=float)
     times = []
-    for name, each in zip(names, asking, strict=True):
-        rows, low, high, ms, forward = np.array([each.answers[place] for place in kept], dtype=float).T
+    for name, installation in zip(names, installations, strict=True):
+        rows, low, high, ms, forward = np.array([installation.answers[index] for index in answered], dtype=float).T
         errors = np.maximum(rows, 1) / np.maximum(truth, 1)
         errors = np.maximum(errors, 1 / errors)
         inside = (np.round(low) <= truth) & (truth <= np.round(high))
         times.append(ms)
-        found = {
-            "ms p50/p90/p99": _shown(ms, (50, 90, 99)),
+        figures = {
+            "ms p50/p90/p99": _percentiles(ms, (50, 90, 99)),
             "mean": f"{ms.mean():.3f}",
-            "q-error p50/p90/p95/p99/max": _shown(errors, (50, 90, 95, 99, 100)),
+            "q-error p50/p90/p95/p99/max": _percentiles(errors, (50, 90, 95, 99, 100)),
             "mean log q-error": f"{np.log(errors).mean():.4f}",
             "inside": f"{inside.mean():.3f}",
-            "forward rows p50/p99": _shown(forward, (50, 99)),
-            "questions": len(kept),
+            "forward rows p50/p99": _percentiles(forward, (50, 99)),
+            "questions": len(answered),
         }
-        sys.stdout.write(f"{name}\n  " + ", ".join(f"{key} {value}" for key, value in found.items()) + "\n")
-    for name, other in zip(names[1:], times[1:], strict=True):
-        old, new = (np.array([np.median(ms), ms.mean(), np.percentile(ms, 99)]) for ms in (other, times[0]))
+        sys.stdout.write(f"{name}\n  " + ", ".join(f"{key} {value}" for key, value in figures.items()) + "\n")
+    for name, times_of_other in zip(names[1:], times[1:], strict=True):
+        old, new = (np.array([np.median(ms), ms.mean(), np.percentile(ms, 99)]) for ms in (times_of_other, times[0]))
         shown = " / ".join(f"{x:.2f}" for x in old / new)
         sys.stdout.write(f"times faster than {name} by median, mean and p99: {shown}\n")
 
@@ -153,37 +156,43 @@ def many(model: str, questions: str) -> None:
 
     lines = Path(questions).read_text(encoding="utf-8").splitlines()
     clauses = [json.loads(line)["where"] for line in lines]
-    parts = [" AND ".join(some) for clause in clauses for some in _parts(conjuncts(clause) or [clause])]
-    for name, asked in (("from text", clauses), ("prepared", clauses), ("parts of a query", parts)):
+    parts = [" AND ".join(filters) for clause in clauses for filters in _parts(conjuncts(clause) or [clause])]
+    for name, questions_of_kind in (("from text", clauses), ("prepared", clauses), ("parts of a query", parts)):
         est = load(model)
         est.estimate_many(clauses[:WARM])
-        given: list[Any] = [est.prepare(clause) for clause in asked] if name == "prepared" else asked
+        requests: list[Any] = (
+            [est.prepare(clause) for clause in questions_of_kind] if name == "prepared" else questions_of_kind
+        )
         clock, processor = time.perf_counter(), time.process_time()
-        found = [each.estimate() for each in given] if name == "prepared" else est.estimate_many(given, threads=2)
+        answers = (
+            [question.estimate() for question in requests]
+            if name == "prepared"
+            else est.estimate_many(requests, threads=2)
+        )
         clock, processor = time.perf_counter() - clock, time.process_time() - processor
-        rates = f"{len(found) / clock:,.0f} a second of the clock, {len(found) / processor:,.0f} of a processor"
-        sys.stdout.write(f"{name}: {len(found)} questions, {rates}\n")
+        rates = f"{len(answers) / clock:,.0f} a second of the clock, {len(answers) / processor:,.0f} of a processor"
+        sys.stdout.write(f"{name}: {len(answers)} questions, {rates}\n")
 
 
 def _parts(filters: list[str]) -> list[tuple[str, ...]]:
-    """What a query optimizer asks of a conjunction: every filter, and every few of them."""
-    return [some for size in range(1, MOST_TOGETHER + 1) for some in combinations(filters, size)]
+    """The parts of a conjunction that a query optimizer asks for: every combination of up to three filters."""
+    return [part for size in range(1, MOST_TOGETHER + 1) for part in combinations(filters, size)]
 
 
-def _shown(values: Any, shares: tuple[int, ...]) -> str:
+def _percentiles(values: Any, shares: tuple[int, ...]) -> str:
     return " / ".join(f"{value:.4g}" for value in np.percentile(values, shares))
 
 
 if __name__ == "__main__":
-    reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    reader.add_argument("model")
-    reader.add_argument("questions")
-    reader.add_argument("others", nargs="*", help="interpreters of other installations")
-    reader.add_argument("--prepared", action="store_true")
-    reader.add_argument("--table", help="a Parquet file that DuckDB counts in")
-    reader.add_argument("--many", action="store_true")
-    given = reader.parse_args()
-    if given.many:
-        many(given.model, given.questions)
+    parser = script_parser(__doc__)
+    parser.add_argument("model")
+    parser.add_argument("questions")
+    parser.add_argument("others", nargs="*", help="interpreters of other installations")
+    parser.add_argument("--prepared", action="store_true")
+    parser.add_argument("--table", help="a Parquet file that DuckDB counts in")
+    parser.add_argument("--many", action="store_true")
+    options = parser.parse_args()
+    if options.many:
+        many(options.model, options.questions)
     else:
-        main(given.model, given.questions, [sys.executable, *given.others], given.prepared, given.table)
+        main(options.model, options.questions, [sys.executable, *options.others], options.prepared, options.table)

@@ -30,21 +30,24 @@ def main() -> None:
     questions = [
         query for seed in range(options.seeds) for query in both_clauses(model.schema, source, options.queries, seed)
     ]
-    parts = [_parts(model, where) for where, _ in questions]
-    whole = source.counts([where for where, _ in questions])
+    parts = [_split(model, where) for where, _ in questions]
+    truths = source.counts([where for where, _ in questions])
     columns, texts = source.counts([part[0] for part in parts]), source.counts([part[1] for part in parts])
     answers, times = [], []
     for where, _ in questions:
         started = time.perf_counter()
         answers.append(model.estimate(where))
         times.append((time.perf_counter() - started) * 1e3)
-    held = [answer.low <= truth <= answer.high for answer, truth in zip(answers, whole, strict=True)]
-    products = [one * two / model.rows for one, two in zip(columns, texts, strict=True)]
-    own = [model.estimate(one).rows * model.estimate(two).rows / model.rows for one, two in parts]
+    inside = [answer.low <= truth <= answer.high for answer, truth in zip(answers, truths, strict=True)]
+    products = [columns_part * text_part / model.rows for columns_part, text_part in zip(columns, texts, strict=True)]
+    products_of_model = [
+        model.estimate(columns_part).rows * model.estimate(text_part).rows / model.rows
+        for columns_part, text_part in parts
+    ]
     contenders = {
         "model": [answer.rows for answer in answers],
         "product_of_true_shares": products,
-        "product_of_the_models_shares": own,
+        "product_of_the_models_shares": products_of_model,
     }
     kinds = [kind for _, kind in questions]
     result: dict[str, Any] = {
@@ -54,13 +57,13 @@ def main() -> None:
         "seeds": options.seeds,
         "contexts": options.contexts,
         "calibrated": bool(model.calibration.queries),
-        "true_rows": {"p50": float(np.median(whole)), "p5": float(np.percentile(whole, 5))},
+        "true_rows": {"p50": float(np.median(truths)), "p5": float(np.percentile(truths, 5))},
         "latency_ms": percentiles(times, (50, 95), 2),
-        "coverage": round(float(np.mean(held)), 3) if model.calibration.queries else None,
-        "q_error": {name: _q_errors(rows, whole) for name, rows in contenders.items()},
+        "coverage": round(float(np.mean(inside)), 3) if model.calibration.queries else None,
+        "q_error": {name: _q_errors(rows, truths) for name, rows in contenders.items()},
         "by_kind": {
             kind: {
-                name: _q_errors([r for r, k in zip(rows, kinds, strict=True) if k == kind], _of(whole, kinds, kind))
+                name: _q_errors([r for r, k in zip(rows, kinds, strict=True) if k == kind], _of(truths, kinds, kind))
                 for name, rows in contenders.items()
             }
             for kind in sorted(set(kinds))
@@ -70,7 +73,7 @@ def main() -> None:
             for error, where, truth, rows in sorted(
                 (
                     (q_error(answer.rows, truth), where, truth, answer.rows)
-                    for answer, (where, _), truth in zip(answers, questions, whole, strict=True)
+                    for answer, (where, _), truth in zip(answers, questions, truths, strict=True)
                 ),
                 reverse=True,
             )[:5]
@@ -79,7 +82,7 @@ def main() -> None:
     write_result(result, options.output)
 
 
-def _parts(model: Estimator, where: str) -> tuple[str, str]:
+def _split(model: Estimator, where: str) -> tuple[str, str]:
     """The filters on columns and the pattern, which comes last."""
     quoted = min(where.index(f'"{text.name}"') for text in model.schema.texts if f'"{text.name}"' in where)
     columns, text = where[:quoted], where[quoted:]
@@ -87,11 +90,11 @@ def _parts(model: Estimator, where: str) -> tuple[str, str]:
 
 
 def _of(rows: Sequence[int], kinds: Sequence[str], kind: str) -> list[int]:
-    return [truth for truth, own in zip(rows, kinds, strict=True) if own == kind]
+    return [truth for truth, question_kind in zip(rows, kinds, strict=True) if question_kind == kind]
 
 
 def _q_errors(rows: Sequence[float], truths: Sequence[int]) -> dict[str, float]:
-    errors = [q_error(one, truth) for one, truth in zip(rows, truths, strict=True)]
+    errors = [q_error(estimate, truth) for estimate, truth in zip(rows, truths, strict=True)]
     return dict(percentiles(errors))
 
 

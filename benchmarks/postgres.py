@@ -101,7 +101,7 @@ def main() -> None:
             times["parquet"].append(seconds_to_first_step(path))
             times["postgresql"].append(seconds_to_first_step(server.url, table="loaded"))
             times["read"].append(seconds_to_read(server.url))
-    best = {name: min(taken) for name, taken in times.items()}
+    best = {name: min(seconds) for name, seconds in times.items()}
     result = {
         "table": path.name,
         "rows": rows,
@@ -109,7 +109,7 @@ def main() -> None:
         "seconds_to_first_step": {name: round(best[name], 3) for name in ("parquet", "postgresql")},
         "ratio": round(best["postgresql"] / best["parquet"], 3),
         "seconds_to_read_from_postgresql": round(best["read"], 3),
-        "all": {name: [round(one, 3) for one in taken] for name, taken in times.items()},
+        "all": {name: [round(value, 3) for value in seconds] for name, seconds in times.items()},
     }
     write_result(result, options.output)
 

@@ -2,8 +2,8 @@
 
 .venv/bin/python benchmarks/sample_rows.py TABLE.parquet [--exclude a,b] [--budget 5m] [-o docs/results/scaling]
 
-All models answer the same random queries about the whole table. What is measured stays measured: the same command goes
-on. The results are sample-NAME.json, with a picture beside.
+All models answer the same random queries about the whole table. Finished measurements are kept: the same command
+continues. The results are sample-NAME.json and a picture.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> None:
     require_plotting()
     settings.out.mkdir(parents=True, exist_ok=True)
     path = settings.out / f"sample-{settings.table.stem}.json"
-    chosen = {
+    used_settings = {
         "exclude": list(settings.exclude),
         "budget": settings.budget,
         "memory": settings.memory,
@@ -71,7 +71,7 @@ def main() -> None:
         "summary": not settings.no_summary,
     }
     earlier = json.loads(path.read_text()) if path.exists() else {}
-    points = earlier["points"] if earlier.get("settings") == chosen else []
+    points = earlier["points"] if earlier.get("settings") == used_settings else []
     rows = Source.open(settings.table).count()
     queries: list[Any] = []
     for share in SHARES:
@@ -80,7 +80,7 @@ def main() -> None:
         tell(f"training on {share:.0%} of {rows:,} rows")
         points = sorted([*points, measured(settings, share, rows, queries)], key=lambda point: float(point["share"]))
         tell(json.dumps(next(point for point in points if point["share"] == share)))
-        record = {"rows": rows, "settings": chosen, "machine": machine_facts(), "points": points}
+        record = {"rows": rows, "settings": used_settings, "machine": machine_facts(), "points": points}
         path.write_text(json.dumps(record, indent=1) + "\n")
     lines = {quantile: [point["q_error"][quantile] for point in points] for quantile in QUANTILES}
     sizes = [point["train_rows"] for point in points]

@@ -1,4 +1,4 @@
-"""When a model pays: a large table, asked by its model, by DuckDB's exact count, by a scan of codes and by samples.
+"""When a model is worth it: a large table, counted by its model, by DuckDB, by a scan of codes and by samples.
 
 .venv/bin/python benchmarks/scale.py TABLE.parquet --work FOLDER [--model MODEL.countless] [--sweep] [-o FOLDER]
 
@@ -26,6 +26,7 @@ from pathlib import Path
 from countless.data.atomic_files import json_bytes, make_folder, write_bytes
 from countless.errors import CountlessError, DataError
 from countless_lab.cli.sweep_display import run_sweep
+from countless_lab.measurement.script import script_parser
 from countless_lab.scaling.page import figures_text, write_figures
 from countless_lab.scaling.picture import draw_scaling
 from countless_lab.scaling.report import report
@@ -49,8 +50,8 @@ def table_parts(options: argparse.Namespace) -> list[TablePart]:
     if model is not None:
         if not model.is_file():
             raise DataError(f"there is no model {model}")
-        model, facts = model.resolve(), model.stat()
-        version = f"{facts.st_size} {facts.st_mtime_ns}"
+        model, status = model.resolve(), model.stat()
+        version = f"{status.st_size} {status.st_mtime_ns}"
     return [*parts, TablePart(table, None, model, version, fit_options if model is None else ())]
 
 
@@ -60,17 +61,17 @@ def chosen_steps(parts: Sequence[TablePart], only: Sequence[str]) -> list[ScaleS
     steps |= {step.name: step for part in parts for step in part_steps(part)}
     if not only:
         return list(steps.values())
-    known = list(dict.fromkeys(step.what for step in steps.values()))
-    if unknown := [name for name in only if name not in known]:
-        raise DataError(f"there is no step {unknown[0]}: choose from {', '.join(known)}")
-    wanted = {name for name, step in steps.items() if step.what in only}
-    while more := {need for name in wanted for need in steps[name].needs} - wanted:
-        wanted |= more
-    return [step for name, step in steps.items() if name in wanted]
+    step_names = list(dict.fromkeys(step.kind for step in steps.values()))
+    if unknown := [name for name in only if name not in step_names]:
+        raise DataError(f"there is no step {unknown[0]}: choose from {', '.join(step_names)}")
+    needed = {name for name, step in steps.items() if step.kind in only}
+    while more := {need for name in needed for need in steps[name].needs} - needed:
+        needed |= more
+    return [step for name, step in steps.items() if name in needed]
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("table", type=Path, help="a Parquet file")
     parser.add_argument("--work", type=Path, required=True, help="folder of parts, models, questions and answers")
     parser.add_argument("--model", type=Path, help="a model of the whole table; default: fit one")
@@ -96,21 +97,21 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing, and write the results; the exit code."""
+    """Measure what is missing and write the results; return the exit code."""
     options = _parse(arguments)
     try:
         parts = table_parts(options)
         make_folder(options.work)
         make_folder(options.out)
         outcome = run_sweep(chosen_steps(parts, options.only), options.work.resolve(), alone=True)
-        found = report(parts, options.work.resolve())
-        write_bytes(options.out / f"{options.table.stem}.json", json_bytes(found))
-        sys.stdout.write(figures_text(found) + "\n")
+        record = report(parts, options.work.resolve())
+        write_bytes(options.out / f"{options.table.stem}.json", json_bytes(record))
+        sys.stdout.write(figures_text(record) + "\n")
         picture = options.out / f"{options.table.stem}.png"
         if options.sweep:
-            write_bytes(picture, draw_scaling(found["parts"]))
+            write_bytes(picture, draw_scaling(record["parts"]))
         if options.page is not None:
-            write_figures(found, options.page, picture)
+            write_figures(record, options.page, picture)
     except CountlessError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

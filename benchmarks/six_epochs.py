@@ -22,7 +22,7 @@ from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import q_error
 from countless.evaluation.evaluate import random_workload
 from countless.options import EncodeOptions
-from countless_lab.measurement.script import percentiles, script_parser
+from countless_lab.measurement.script import exclude_option, percentiles, script_parser
 from countless_lab.paper.cells import QUESTION_SEED
 from countless_lab.paper.scale import SCALES
 
@@ -32,20 +32,19 @@ METHODS = (("skipping", 100), ("skipping", 1_000), ("plain-skipping", 100), ("pa
 def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("table")
-    parser.add_argument("--exclude", default="", help="columns to leave out, with commas between them")
+    exclude_option(parser)
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--queries", type=int, default=300)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    exclude = [name for name in arguments.exclude.split(",") if name]
     scale, source = SCALES["full"], Source.open(arguments.table)
     queries = random_workload(
-        Table.encode(source, EncodeOptions(exclude=tuple(exclude))).schema, source, arguments.queries, QUESTION_SEED
+        Table.encode(source, EncodeOptions(exclude=arguments.exclude)).schema, source, arguments.queries, QUESTION_SEED
     )
     began = time.process_time()
     estimator = countless.fit(
         arguments.table,
-        exclude=exclude,
+        exclude=arguments.exclude,
         epochs=arguments.epochs,
         batch=scale.batch,
         learning_rate=scale.learning_rate,

@@ -58,7 +58,7 @@ def _model(options: argparse.Namespace, name: str) -> Path:
     if name == NETWORK:
         keywords["text_model"] = True
     if name == COUNTS:
-        plain, network = (_contents(_path(options, other)) for other in (PLAIN, NETWORK))
+        plain, network = (_contents(_path(options, model_name)) for model_name in (PLAIN, NETWORK))
         keywords["text_counts"] = plain["counts_bytes"] + network["bytes"] - plain["bytes"]
     unfinished = path.with_suffix(".unfinished")
     model = fit(options.table, budget=options.budget, clock="processor", columns=options.columns, **keywords)
@@ -78,7 +78,7 @@ def _contents(path: Path) -> dict[str, Any]:
         "bytes": path.stat().st_size,
         "counts_bytes": sum(size for name, size in sections.items() if "substrings" in name),
         "evidence_bytes": info["evidence"]["bytes"],
-        "threshold": [each["summary"]["threshold"] for each in info["texts"]],
+        "threshold": [text_column["summary"]["threshold"] for text_column in info["texts"]],
         "text_training": {key: text[key] for key in ("seconds", "epochs", "masked_bits") if key in text},
     }
 

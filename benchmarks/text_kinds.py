@@ -7,7 +7,7 @@ A question of each kind is drawn as ``countless evaluate --kinds`` draws it. Tim
 threads together, with the table and the sample in DuckDB's memory; the exact count is timed for a few of each kind.
 The result has no literals. ``--truths`` keeps the questions with their true counts for another run.
 
-One sample is one draw: a percentile of 84 questions hangs on which rows it happened to have. So the result also has,
+A percentile of 84 questions depends on which rows the one sample happened to have. So the result also has,
 for each percentile, its median over many samples of that size (``usual_sample``), which are simulated from the true
 counts, and in what share of them the sample was as far off as the model or further (``as_near``).
 """
@@ -33,6 +33,7 @@ from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
 from countless.store import TEXT
 from countless.workload import questions_by_kind
+from countless_lab.measurement.script import script_parser
 from countless_lab.measurement.timer import timed
 
 TEXT_KINDS = (
@@ -64,7 +65,7 @@ def main() -> None:
         model = _without_network(model)
     sample = Source.open(str(options.table)).sampled(options.sample, options.seed + 1)
     factor = model.rows / options.sample
-    model.estimate(questions[0]["where"])  # brings the parser
+    model.estimate(questions[0]["where"])  # loads the parser
     answers: list[dict[str, Any]] = []
     for index in np.random.default_rng(options.seed).permutation(len(questions)).tolist():
         question = questions[index]
@@ -96,8 +97,10 @@ def main() -> None:
     }
     draws = _Draws(model.rows, options.sample, options.seed)
     result["all"] = _summary(answers, draws)
-    result["true rows >= 1,500"] = _summary([each for each in answers if each["rows"] >= MANY_ROWS], draws)
-    result["kinds"] = {kind: _summary([each for each in answers if each["kind"] == kind], draws) for kind in TEXT_KINDS}
+    result["true rows >= 1,500"] = _summary([answer for answer in answers if answer["rows"] >= MANY_ROWS], draws)
+    result["kinds"] = {
+        kind: _summary([answer for answer in answers if answer["kind"] == kind], draws) for kind in TEXT_KINDS
+    }
     if not options.no_scans:
         result["exact_ms"] = _scans(options, questions)
     _write(options, answers, result)
@@ -110,12 +113,12 @@ def _questions(options: argparse.Namespace) -> list[dict[str, Any]]:
         return questions
     source = Source.open(str(options.table))
     column = quote_identifier(options.column)
-    drawn = [one for one in questions_by_kind(source, 4 * options.questions, options.seed) if column in one[0]]
-    chosen: list[tuple[str, str]] = []
+    drawn = [pair for pair in questions_by_kind(source, 4 * options.questions, options.seed) if column in pair[0]]
+    selected: list[tuple[str, str]] = []
     for kind in TEXT_KINDS:
-        chosen += [one for one in drawn if one[1] == kind][: options.questions]
-    truths = source.counts([where for where, _ in chosen], batch=32)
-    questions = [{"where": w, "kind": k, "rows": rows} for (w, k), rows in zip(chosen, truths, strict=True)]
+        selected += [pair for pair in drawn if pair[1] == kind][: options.questions]
+    truths = source.counts([where for where, _ in selected], batch=32)
+    questions = [{"where": w, "kind": k, "rows": rows} for (w, k), rows in zip(selected, truths, strict=True)]
     if options.truths is not None:
         options.truths.write_text(json.dumps(questions), encoding="utf-8")
     return questions
@@ -148,24 +151,24 @@ class _Draws:
 def _summary(answers: list[dict[str, Any]], draws: _Draws) -> dict[str, Any]:
     if not answers:
         return {"questions": 0}
-    held = [each["low"] <= each["rows"] <= each["high"] for each in answers]
-    widths = [max(each["high"], 1.0) / max(each["low"], 1.0) for each in answers]
-    simulated = draws.percentiles([each["rows"] for each in answers])
-    own = np.percentile([each["error"] for each in answers], PERCENTILES)
-    as_near = np.mean(simulated >= own / NEARER, axis=0).tolist()
+    inside = [answer["low"] <= answer["rows"] <= answer["high"] for answer in answers]
+    widths = [max(answer["high"], 1.0) / max(answer["low"], 1.0) for answer in answers]
+    simulated = draws.percentiles([answer["rows"] for answer in answers])
+    model_errors = np.percentile([answer["error"] for answer in answers], PERCENTILES)
+    as_near = np.mean(simulated >= model_errors / NEARER, axis=0).tolist()
     return {
         "questions": len(answers),
-        "q_error": _percentiles([each["error"] for each in answers]),
-        "sample_q_error": _percentiles([each["sample_error"] for each in answers]),
+        "q_error": _percentiles([answer["error"] for answer in answers]),
+        "sample_q_error": _percentiles([answer["sample_error"] for answer in answers]),
         "usual_sample": _named(np.median(simulated, axis=0).tolist()),
         "as_near": _named(as_near),
-        "coverage": round(float(np.mean(held)), 3),
+        "coverage": round(float(np.mean(inside)), 3),
         "width": round(float(np.median(widths)), 2),
-        "ms": _percentiles([each["ms"] for each in answers]),
-        "sample_ms": _percentiles([each["sample_ms"] for each in answers]),
-        "nearer": sum(each["error"] * NEARER < each["sample_error"] for each in answers),
-        "sample_nearer": sum(each["sample_error"] * NEARER < each["error"] for each in answers),
-        "network_asked": sum(each["walked"] > 0 for each in answers),
+        "ms": _percentiles([answer["ms"] for answer in answers]),
+        "sample_ms": _percentiles([answer["sample_ms"] for answer in answers]),
+        "nearer": sum(answer["error"] * NEARER < answer["sample_error"] for answer in answers),
+        "sample_nearer": sum(answer["sample_error"] * NEARER < answer["error"] for answer in answers),
+        "network_asked": sum(answer["walked"] > 0 for answer in answers),
     }
 
 
@@ -183,7 +186,7 @@ def _scans(options: argparse.Namespace, questions: list[dict[str, Any]]) -> dict
     connection.execute(f"CREATE TABLE t AS FROM read_parquet('{options.table}')")
     medians = {}
     for kind in TEXT_KINDS:
-        clauses = [each["where"] for each in questions if each["kind"] == kind][:TIMED_SCANS]
+        clauses = [question["where"] for question in questions if question["kind"] == kind][:TIMED_SCANS]
         times = [timed(partial(connection.execute, f"SELECT count(*) FROM t WHERE {where}")) for where in clauses]
         if times:
             medians[kind] = round(float(np.median([ms for _, ms in times])), 1)
@@ -196,28 +199,28 @@ def _write(options: argparse.Namespace, answers: list[dict[str, Any]], result: d
     text = json.dumps(result, indent=1)
     if options.output is not None:
         options.output.write_text(text + "\n", encoding="utf-8")
-    for kind, own in {
+    for kind, summary in {
         "all": result["all"],
         "true rows >= 1,500": result["true rows >= 1,500"],
         **result["kinds"],
     }.items():
-        if own["questions"]:
-            q, s, ms = own["q_error"], own["sample_q_error"], own["ms"]
+        if summary["questions"]:
+            q, s, ms = summary["q_error"], summary["sample_q_error"], summary["ms"]
             errors = " / ".join(f"{q[percent]:.4g}" for percent in q)
             theirs = " / ".join(f"{s[percent]:.4g}" for percent in s)
-            usual = " / ".join(f"{number:.4g}" for number in own["usual_sample"].values())
-            usual += f" ({' / '.join(f'{share:.0%}' for share in own['as_near'].values())})"
+            usual = " / ".join(f"{number:.4g}" for number in summary["usual_sample"].values())
+            usual += f" ({' / '.join(f'{share:.0%}' for share in summary['as_near'].values())})"
             sys.stdout.write(
-                f"{kind:24} {own['questions']:5}  {errors}   {own['coverage']:.0%} {own['width']:.2f}   sample {theirs}"
-                f"   usual {usual}"
-                f"   {own['nearer']} : {own['sample_nearer']}   ms {ms['p50']:.2f} / {ms['p99']:.4g}"
-                f"  sample {own['sample_ms']['p50']:.2f} exact {result.get('exact_ms', {}).get(kind, 0)}"
-                f"  walks {own['network_asked']}\n"
+                f"{kind:24} {summary['questions']:5}  {errors}   {summary['coverage']:.0%} {summary['width']:.2f}"
+                f"   sample {theirs}   usual {usual}"
+                f"   {summary['nearer']} : {summary['sample_nearer']}   ms {ms['p50']:.2f} / {ms['p99']:.4g}"
+                f"  sample {summary['sample_ms']['p50']:.2f} exact {result.get('exact_ms', {}).get(kind, 0)}"
+                f"  walks {summary['network_asked']}\n"
             )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("table", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("column")

@@ -59,8 +59,10 @@ def rules(runtime: ResMadeRuntime) -> list[Rule]:
 
     def replicated(count: int, power: float) -> Answer:
         def answer(box: Box, budget: int, seed: int) -> tuple[float, float]:
-            parts = [fixed(runtime, [box], max(1, budget // count), seed, s, power)[0] for s in range(count)]
-            return float(np.mean([part.density for part in parts])), sum(part.forward_rows for part in parts)
+            answers = [fixed(runtime, [box], max(1, budget // count), seed, s, power)[0] for s in range(count)]
+            return float(np.mean([answer.density for answer in answers])), sum(
+                answer.forward_rows for answer in answers
+            )
 
         return answer
 
@@ -99,23 +101,23 @@ class LookAhead:
                 rows += cost
                 inclusion = inclusion_probabilities(mass**self._power * hints[symbols], budget)
                 ranks = np.floor(np.cumsum(inclusion) - offset)
-                chosen = np.flatnonzero(np.diff(ranks, prepend=-1) > 0)
-                mass, parents, symbols = mass[chosen] / inclusion[chosen], parents[chosen], symbols[chosen]
+                survivors = np.flatnonzero(np.diff(ranks, prepend=-1) > 0)
+                mass, parents, symbols = mass[survivors] / inclusion[survivors], parents[survivors], symbols[survivors]
             state = runtime.advance(state, parents, step.position, symbols)
             states = states.advance(parents, step, symbols, size)
         return float(mass.sum()), rows
 
-    def _hints(self, box: Box, step: Step, later: Sequence[Step]) -> tuple[FloatArray, float]:
+    def _hints(self, box: Box, step: Step, next_steps: Sequence[Step]) -> tuple[FloatArray, float]:
         size = self._runtime.sizes[step.position]
         symbols = np.arange(size + 1)
         state = self._runtime.advance(self._runtime.start(), np.zeros_like(symbols), step.position, symbols)
         hints = np.ones(size + 1)
-        for following in later:
+        for following in next_steps:
             if following.filter == step.filter or box.filters[following.filter].positions[0] != following.position:
                 continue  # trailing digits hang on their own leading one
             weights = following.transitions.weights[box.filters[following.filter].constraint.start, :-1]
             hints *= softmax(self._runtime.logits(state, following.position)) @ weights
-        return np.maximum(hints, 1e-12), float((size + 1) * len(later))
+        return np.maximum(hints, 1e-12), float((size + 1) * len(next_steps))
 
 
 def main() -> None:
@@ -146,8 +148,8 @@ def screened(runtime: ResMadeRuntime, boxes: list[Box], one_row: float) -> tuple
     ]
     deviation = np.log(np.maximum(np.array(tries), one_row)).std(axis=0)
     hardest = np.argsort(-deviation)[:HARD]
-    chosen = [boxes[index] for index in hardest if deviation[index] > 0]
-    return chosen, [fixed(runtime, [box], REFERENCE, 999)[0].density for box in chosen]
+    hard = [boxes[index] for index in hardest if deviation[index] > 0]
+    return hard, [fixed(runtime, [box], REFERENCE, 999)[0].density for box in hard]
 
 
 def measured(rule: Rule, budget: int, boxes: list[Box], truths: list[float], one_row: float) -> dict[str, float]:
@@ -156,8 +158,8 @@ def measured(rule: Rule, budget: int, boxes: list[Box], truths: list[float], one
     for box, truth in zip(boxes, truths, strict=True):
         for seed in range(SEEDS):
             density, cost = rule.answer(box, budget, seed)
-            one, two = max(density, one_row), max(truth, one_row)
-            factors.append(max(one / two, two / one))
+            answer, expected = max(density, one_row), max(truth, one_row)
+            factors.append(max(answer / expected, expected / answer))
             rows.append(cost)
     return {**percentiles(factors), "forward_rows": round(float(np.mean(rows)), 1)}
 

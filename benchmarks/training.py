@@ -2,12 +2,11 @@
 
 .venv/bin/python benchmarks/training.py TABLE.parquet [--exclude COLUMN,COLUMN] [--seconds 30] [--threads 2]
 
-The two take turns, a few steps each, so that whatever else the machine does slows both. The last line is JSON.
+The two take turns, a few steps each, so that other load slows both alike. The last line is JSON.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import statistics
@@ -28,6 +27,7 @@ from countless.spec import ModelSpec
 from countless.train.allocator import keep_freed_memory
 from countless.train.options import TrainOptions
 from countless.train.tasks.masking import UniformMasking
+from countless_lab.measurement.script import exclude_option, script_parser
 
 TURN = 5  # steps; the first of them is not timed
 Step = Callable[[Tensor, Tensor, Tensor], Tensor]  # the loss of a batch, whose gradients it leaves behind
@@ -51,8 +51,8 @@ class Trainee:
         self.bits: list[float] = []
 
     def step(self) -> None:
-        chosen = torch.randint(len(self.codes), (self.batch,), generator=self.generator)
-        targets = self.codes[chosen].long()
+        indices = torch.randint(len(self.codes), (self.batch,), generator=self.generator)
+        targets = self.codes[indices].long()
         mask, counts = UniformMasking().draw_positions(len(targets), self.model.spec, self.generator)
         inputs = torch.where(mask, self.model.mask_codes, targets)
         loss = self.gradients(inputs, targets, counts / len(targets))
@@ -113,18 +113,16 @@ def compare(table: Table, spec: ModelSpec, seconds: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Compare the speed of training by the plain loss and by the fast step."
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("table")
-    parser.add_argument("--exclude", default="", help="columns to leave out, with commas between them")
+    exclude_option(parser)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     keep_freed_memory()
-    table = Table.encode(arguments.table, EncodeOptions(exclude=tuple(filter(None, arguments.exclude.split(",")))))
+    table = Table.encode(arguments.table, EncodeOptions(exclude=arguments.exclude))
     spec = ModelSpec(table.schema.sizes, groups=table.schema.groups)
     results = {"table": Path(arguments.table).name, **compare(table, spec, arguments.seconds)}
     lines = [f"{'step':8}{'ms per step':>12}{'fastest':>10}{'rows/s':>10}{'bits':>10}"]

@@ -4,8 +4,8 @@
 
 The rows with the greatest values of the columns of --by are the new ones. A model of the others is fitted for --budget
 seconds, then updated with the new rows, and one of the whole table is fitted for the same time. All answer the same
-random queries about the whole table. What is done stays in the folder of --work, and is not done again. The results are
-printed, and written as JSON to docs/results/scaling.
+random queries about the whole table. The folder of --work keeps finished work. The results are printed, and written as
+JSON to docs/results/scaling.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from countless.estimator.answers.estimate import Estimate, q_error
 from countless.evaluation.evaluate import random_workload
 from countless.workload import Query
 from countless_lab.measurement.machine import machine_facts
-from countless_lab.measurement.script import percentiles, script_parser, write_result
+from countless_lab.measurement.script import exclude_option, percentiles, script_parser, write_result
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "scaling"
-STORED_ROWS = 20_000  # rows of the base that its file keeps
+EVIDENCE_ROWS = 20_000  # of the base, in its file
 
 
 def split(table: Path, by: list[str], share: float, work: Path) -> None:
@@ -63,17 +63,17 @@ def errors(estimates: list[Estimate], queries: list[Query]) -> dict[str, Any]:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Everything, as plain data."""
+    """Fit, update and ask; return the results as plain data."""
     table, work = arguments.table, arguments.work
     work.mkdir(parents=True, exist_ok=True)
     split(table, arguments.by.split(","), arguments.share, work)
     options: dict[str, Any] = {
         "budget": arguments.budget,
-        "exclude": arguments.exclude.split(",") if arguments.exclude else (),
+        "exclude": arguments.exclude,
         "seed": arguments.seed,
         "training": {"clock": arguments.clock},
     }
-    fit_base = partial(fit, work / "base.parquet", evidence=STORED_ROWS, **options)
+    fit_base = partial(fit, work / "base.parquet", evidence=EVIDENCE_ROWS, **options)
     base, base_seconds = made_once(work / "base.countless", fit_base)
     full, full_seconds = made_once(work / "full.countless", partial(fit, table, **options))
     seeds = [int(seed) for seed in arguments.query_seeds.split(",")]
@@ -118,7 +118,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Read the arguments, measure, and tell."""
+    """Read the arguments, measure, and write the results."""
     parser = script_parser(__doc__)
     parser.add_argument("table", type=Path)
     parser.add_argument("--by", required=True, help="columns by whose greatest values rows are new")
@@ -128,8 +128,10 @@ def main() -> None:
     parser.add_argument("--clock", default="wall", help="which time counts for training: wall or processor")
     parser.add_argument("--update-budget", type=float, help="seconds of the update's training")
     parser.add_argument("--learning-rate", type=float, help="of the update")
-    parser.add_argument("--exclude", default="", help="columns to leave out")
-    parser.add_argument("--replay", default="model,kept,table", help="where old rows come from: model, table, kept")
+    exclude_option(parser)
+    parser.add_argument(
+        "--replay", default="model,evidence,table", help="where old rows come from, one or more of these"
+    )
     parser.add_argument("--queries", type=int, default=400, help="of each seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--query-seeds", default="0,1,2,3,4")

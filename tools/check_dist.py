@@ -47,10 +47,10 @@ def check(condition: bool, message: str) -> None:
 
 
 def only(folder: Path, pattern: str) -> Path:
-    """The one file of a folder that matches."""
-    found = sorted(folder.glob(pattern))
-    check(len(found) == 1, f"{folder} has {len(found)} files {pattern}: remove it, and run make dist")
-    return found[0]
+    """The only file of a folder that matches."""
+    files = sorted(folder.glob(pattern))
+    check(len(files) == 1, f"{folder} has {len(files)} files {pattern}: remove it, and run make dist")
+    return files[0]
 
 
 def package_files() -> set[str]:
@@ -104,8 +104,8 @@ def check_sdist(path: Path) -> None:
     with tarfile.open(path) as archive:
         files = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     headers = {str(file.relative_to(ROOT)) for kind in ("*.c", "*.h") for file in SOURCES.rglob(kind)}
-    wanted = {"LICENSE", "README.md", "pyproject.toml"} | headers | {f"src/{name}" for name in package_files() | DATA}
-    check(files >= wanted, f"{path.name} lacks {sorted(wanted - files)[:3]}")
+    required = {"LICENSE", "README.md", "pyproject.toml"} | headers | {f"src/{name}" for name in package_files() | DATA}
+    check(files >= required, f"{path.name} lacks {sorted(required - files)[:3]}")
     odd = [name for name in files if name.endswith((".so", ".countless", ".o")) or name.startswith("docs/results")]
     check(not odd, f"{path.name} has {odd[:3]}, which do not belong there")
 
@@ -123,8 +123,10 @@ def check_answers(wheel: Path, sdist: Path) -> None:
         run(python, "-m", "pip", "install", "-q", "--only-binary", ":all:", wheel)
         check(has_kernel(python), "the wheel's extension does not load")
         check(rows(run(countless, "estimate", model, QUESTION, "--json")) == expected, "the wheel answers otherwise")
-        helped = run(countless, "--help")
-        check(all(f"\n  {command} " in helped for command in LAB_COMMANDS), "the laboratory's commands are not found")
+        help_text = run(countless, "--help")
+        check(
+            all(f"\n  {command} " in help_text for command in LAB_COMMANDS), "the laboratory's commands are not found"
+        )
         refused = subprocess.run(
             [countless, "bench", "growth", "-o", folder / "growth"], capture_output=True, text=True, check=False
         )
@@ -141,19 +143,19 @@ def run(*command: object) -> str:
     environment = {**os.environ, "CC": "/bin/false", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     if command[0] != sys.executable:
         environment.pop("PYTHONPATH", None)
-    done = subprocess.run(
+    result = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, env=environment, cwd="/", check=False
     )
-    check(done.returncode == 0, f"{' '.join(map(str, command))} failed: {done.stderr}")
-    return done.stdout
+    check(result.returncode == 0, f"{' '.join(map(str, command))} failed: {result.stderr}")
+    return result.stdout
 
 
 def rows(output: str) -> float:
     """The number of rows in the answer of ``countless estimate --json``."""
-    found = re.search(r'"rows": ([\d.e+-]+)', output)
-    check(found is not None, f"there is no answer in {output}")
-    assert found is not None
-    return float(found[1])
+    match = re.search(r'"rows": ([\d.e+-]+)', output)
+    check(match is not None, f"there is no answer in {output}")
+    assert match is not None
+    return float(match[1])
 
 
 def has_kernel(python: Path) -> bool:
@@ -172,7 +174,7 @@ def main() -> None:
         check_answers(wheel, sdist)
     except WrongDistError as error:
         sys.exit(f"error: {error}")
-    print(f"{wheel.name} and {sdist.name} are as they should be")
+    print(f"{wheel.name} and {sdist.name} pass all checks")
 
 
 if __name__ == "__main__":

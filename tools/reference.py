@@ -87,15 +87,15 @@ def _rank(name: str) -> int:
 
 def _members(kind: type) -> dict[str, Any]:
     """The public methods and properties of a class; without those that every frame and every class of options has."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for base in kind.__mro__:
         if base in (Frame, Options) and base is not kind:
             continue
         for name, member in vars(base).items():
-            shown = getattr(member, "__func__", member)
-            if base is not object and (inspect.isfunction(shown) or isinstance(member, property | cached_property)):
-                found.setdefault(name, shown)
-    return {name: member for name, member in found.items() if not name.startswith("_")}
+            function = getattr(member, "__func__", member)
+            if base is not object and (inspect.isfunction(function) or isinstance(member, property | cached_property)):
+                members.setdefault(name, function)
+    return {name: member for name, member in members.items() if not name.startswith("_")}
 
 
 def _described(name: str, value: Any) -> Iterator[str]:
@@ -108,12 +108,12 @@ def _described(name: str, value: Any) -> Iterator[str]:
         if paragraph.startswith(">>>"):
             yield from ("```pycon", paragraph, "```", "")
         elif SECTION.match(paragraph):
-            heading, _, rest = paragraph.partition("\n")
+            heading, _, entries = paragraph.partition("\n")
             yield from (f"**{heading}**", "")
             if heading == "Returns:":
-                yield from (_python(" ".join(rest.split())), "")
+                yield from (_python(" ".join(entries.split())), "")
             else:
-                yield from (*map(_item, _entries(rest)), "")
+                yield from (*map(_item, _entries(entries)), "")
         elif paragraph.startswith("- "):
             yield from (*(_python(f"- {item}") for item in _entries(paragraph)), "")
         else:

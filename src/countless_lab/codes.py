@@ -47,7 +47,7 @@ class PackedCodes:
         self._dictionaries.unregister("arriving")
 
     def prepare(self, where: str) -> Callable[[], int] | None:
-        """The scan that answers a conjunction of filters on one column each; None if it is no such conjunction."""
+        """The scan for a conjunction of filters on one column each; None for any other clause."""
         from countless_lab import _scan
 
         arrays, lows, highs = [], [], []

@@ -37,18 +37,18 @@ def test_a_fit_that_cannot_calibrate_writes_the_model_and_the_remedy_works(
     before = set(tmp_path.iterdir())
     with monkeypatch.context() as patch:
         patch.setattr(Source, "counts", fails)
-        done = run("fit", *source, "-o", model, "--exclude", "id", "--evidence", "none", *FAST)
-    assert done.code == 1
+        result = run("fit", *source, "-o", model, "--exclude", "id", "--evidence", "none", *FAST)
+    assert result.code == 1
     assert set(tmp_path.iterdir()) - before == {model}  # no checkpoint is needed any more
-    last = done.err.splitlines()[-1]
+    last = result.err.splitlines()[-1]
     assert last.startswith(f"error: {model} is written, but it could not be calibrated (MemoryError): until then, ")
     assert load(model).estimate("age < 30 AND married AND city = 'Rome'", summary=False).high == 3_000
     assert "countless calibrate MODEL TABLE" in run("info", model).out
     remedy = shlex.split(last.partition("To calibrate it: ")[2])
     assert remedy[:2] == ["countless", "calibrate"]
-    done = run(*remedy[1:])
-    assert done.code == 0, done.err
-    assert "calibration questions are inside their 90% error bar" in done.err
+    result = run(*remedy[1:])
+    assert result.code == 0, result.err
+    assert "calibration questions are inside their 90% error bar" in result.err
     assert load(model).calibration.queries
     assert "missing" not in load(model).report
 
@@ -75,8 +75,8 @@ def test_a_stop_or_an_error_leaves_the_model(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Source, "counts", stop)
-    done = run("calibrate", copied, people)
-    assert done.code == 130
+    result = run("calibrate", copied, people)
+    assert result.code == 130
     assert copied.read_bytes() == model.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == [copied.name]
 
@@ -92,13 +92,13 @@ def test_a_full_disk_when_the_model_is_written(
 
     with monkeypatch.context() as patch:
         patch.setattr("countless.store.model_file._write_archive", full)
-        done = run(*fit)
-    assert done.code == 1
-    last = done.err.splitlines()[-1]
+        result = run(*fit)
+    assert result.code == 1
+    last = result.err.splitlines()[-1]
     assert f"cannot write {output}: No space left on device" in last
     assert last.endswith(f"kept in {output}.checkpoint: then add --resume, which needs only a moment")
-    done = run(*fit, "--resume")
-    assert done.code == 0, done.err
+    result = run(*fit, "--resume")
+    assert result.code == 0, result.err
     assert load(output).calibration.queries
 
 

@@ -32,12 +32,12 @@ def rows(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_update_replaces_the_model(run: Run, copied: Path, rows: Path) -> None:
-    done = run("update", copied, rows, "--epochs", "1")
-    assert done.code == 0
-    assert "300 new rows beside 3,000 old ones" in done.err
-    assert "new values or cells: city 1" in done.err
+    result = run("update", copied, rows, "--epochs", "1")
+    assert result.code == 0
+    assert "300 new rows beside 3,000 old ones" in result.err
+    assert "new values or cells: city 1" in result.err
     assert load(copied).estimate("city = 'Paris'").rows == 300
-    assert "1 epoch" in done.err
+    assert "1 epoch" in result.err
     output = run("info", copied).out
     assert "300 new rows" in output
     assert run("estimate", copied, "city = 'Paris'", "--table-rows", "6600").out.startswith("600 rows")
@@ -46,9 +46,9 @@ def test_update_replaces_the_model(run: Run, copied: Path, rows: Path) -> None:
 def test_a_model_is_no_table(run: Run, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("countless.estimator.estimator.Estimator.update", None)  # it is told before
     for arguments in (("update", copied, copied), ("check", copied, copied), ("fit", copied, "-o", copied)):
-        done = run(*arguments)
-        assert done.code == 1
-        assert f"{copied} is a Countless model, not a table" in done.err
+        result = run(*arguments)
+        assert result.code == 1
+        assert f"{copied} is a Countless model, not a table" in result.err
 
 
 def test_update_elsewhere_leaves_the_model(run: Run, copied: Path, rows: Path, tmp_path: Path) -> None:
@@ -71,9 +71,9 @@ def test_a_failure_leaves_the_old_file(
         monkeypatch.setattr("countless.store.archive.put_json", fails)
     else:
         monkeypatch.setattr("countless.estimator.updating.update.encoded", fails)
-    done = run("update", copied, rows, "--epochs", "1")
-    assert done.code == (130 if where == "stopped" else 1)
-    assert ("is unchanged" if where == "stopped" else "the disk is full") in done.err
+    result = run("update", copied, rows, "--epochs", "1")
+    assert result.code == (130 if where == "stopped" else 1)
+    assert ("is unchanged" if where == "stopped" else "the disk is full") in result.err
     assert copied.read_bytes() == before
     assert [path.name for path in copied.parent.iterdir()] == [copied.name]
 
@@ -97,8 +97,8 @@ def test_check_for_people_and_for_cron(run: Run, model: Path, people: Path, rows
 def test_table_rows_of_many_clauses(run: Run, model: Path, tmp_path: Path) -> None:
     clauses = tmp_path / "clauses.sql"
     clauses.write_text("age > 40\nTRUE\n")
-    done = run("estimate", model, "--file", clauses, "--table-rows", "6000", "--json")
-    assert [round(json.loads(line)["rows"]) for line in done.out.splitlines()][1] == 6_000
+    result = run("estimate", model, "--file", clauses, "--table-rows", "6000", "--json")
+    assert [round(json.loads(line)["rows"]) for line in result.out.splitlines()][1] == 6_000
 
 
 def test_rows_that_were_learned_before_are_told(
@@ -107,13 +107,13 @@ def test_rows_that_were_learned_before_are_told(
     assert "count twice" not in run("update", copied, rows, "--epochs", "1").err
     again = tmp_path / "again.csv"
     connect().execute(f"COPY (FROM '{rows}' ORDER BY id DESC) TO '{again}'")
-    done = run("update", copied, again, "--epochs", "1")
-    assert done.code == 0
-    assert "the model learned these rows before, in the update of 2" in done.err
-    assert "they will count twice: give only rows that are new" in done.err
-    assert done.err.index("count twice") < done.err.index("training")
-    done = run("update", copied, people, "--epochs", "1", "-o", tmp_path / "twice.countless")
-    assert "these rows are the table that the model was fitted on; they will count twice" in done.err
+    result = run("update", copied, again, "--epochs", "1")
+    assert result.code == 0
+    assert "the model learned these rows before, in the update of 2" in result.err
+    assert "they will count twice: give only rows that are new" in result.err
+    assert result.err.index("count twice") < result.err.index("training")
+    result = run("update", copied, people, "--epochs", "1", "-o", tmp_path / "twice.countless")
+    assert "these rows are the table that the model was fitted on; they will count twice" in result.err
 
 
 @pytest.mark.parametrize(("code", "updates"), [(0, False), (1, False), (2, False), (3, True), (130, False)])
@@ -125,8 +125,8 @@ def test_the_documented_script_updates_a_model_that_has_drifted_only(code: int, 
     command.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/called\n[ "$1" = check ] && exit {code}\nexit 0\n')
     command.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(["sh", tmp_path / "nightly.sh"], env={**os.environ, "PATH": path}, check=False)
+    result = subprocess.run(["sh", tmp_path / "nightly.sh"], env={**os.environ, "PATH": path}, check=False)
     called = (tmp_path / "called").read_text().splitlines()
     assert called[0] == "check people.countless people.parquet --quiet"
     assert called[1:] == (["update people.countless today.parquet"] if updates else [])
-    assert done.returncode == (0 if code in (0, 3) else 1)
+    assert result.returncode == (0 if code in (0, 3) else 1)

@@ -55,9 +55,9 @@ FAST = ("--epochs", 2, "--hidden", 16, "--blocks", 1, "--embedding", 8, "--no-ke
 class TestFit:
     def test_writes_a_model_and_says_all(self, run: Run, people: Path, tmp_path: Path) -> None:
         model = tmp_path / "m.countless"
-        done = run("fit", people, "-o", model, "--exclude", "score,married", "--max-distinct", 30, *FAST)
-        assert done.code == 0, done.err
-        assert done.out == ""
+        result = run("fit", people, "-o", model, "--exclude", "score,married", "--max-distinct", 30, *FAST)
+        assert result.code == 0, result.err
+        assert result.out == ""
         for phrase in (
             "3,000 rows, 4 columns",
             "grid of 30 cells, about 100 rows each",
@@ -67,17 +67,17 @@ class TestFit:
             "peak memory",
             "every distinct value",
         ):
-            assert phrase in done.err
+            assert phrase in result.err
         assert Estimator.load(model).columns == ("id", "age", "city", "since when")
         assert list(tmp_path.iterdir()) == [model]  # no checkpoint stays behind
 
     def test_a_workload(self, run: Run, people: Path, tmp_path: Path) -> None:
         queries, model = tmp_path / "queries.sql", tmp_path / "m.countless"
         queries.write_text("-- what is asked\nage > 30 AND city = 'Oslo'\nage < 30 AND city = 'Rome'\nTRUE\n")
-        done = run("fit", people, "-o", model, "--exclude", "id", "--workload", queries, *FAST)
-        assert done.code == 0, done.err
-        assert "workload: 2 clauses about 1 set of columns" in done.err
-        assert "skipped 1 clause of the workload" in done.err
+        result = run("fit", people, "-o", model, "--exclude", "id", "--workload", queries, *FAST)
+        assert result.code == 0, result.err
+        assert "workload: 2 clauses about 1 set of columns" in result.err
+        assert "skipped 1 clause of the workload" in result.err
         assert "workload  2 clauses about 1 set of columns" in run("info", model).out
 
     @pytest.mark.parametrize(
@@ -90,42 +90,42 @@ class TestFit:
     def test_a_workload_that_does_not_fit(self, text: str, phrase: str, run: Run, people: Path, tmp_path: Path) -> None:
         queries = tmp_path / "queries.sql"
         queries.write_text(text)
-        done = run("fit", people, "-o", tmp_path / "m", "--workload", queries, *FAST)
-        assert done.code == 1
-        assert phrase in done.err
-        assert "training" not in done.err
+        result = run("fit", people, "-o", tmp_path / "m", "--workload", queries, *FAST)
+        assert result.code == 1
+        assert phrase in result.err
+        assert "training" not in result.err
 
     def test_resuming_what_is_finished_changes_nothing(self, run: Run, people: Path, tmp_path: Path) -> None:
         model = tmp_path / "m"
         run("fit", people, "-o", model, *FAST)
         before = model.read_bytes()
-        done = run("fit", people, "-o", model, "--resume", *FAST)
-        assert done.code == 0
-        assert "nothing to resume" in done.err
-        assert "to fit it anew leave --resume out" in done.err
+        result = run("fit", people, "-o", model, "--resume", *FAST)
+        assert result.code == 0
+        assert "nothing to resume" in result.err
+        assert "to fit it anew leave --resume out" in result.err
         assert model.read_bytes() == before
 
     def test_names_are_shown_as_they_are(self, run: Run, tmp_path: Path) -> None:
         table, model = tmp_path / "[red]t:smile:.csv", tmp_path / "[bold]m.countless"
         table.write_text('"[red]a[/]",":smile:"\n1,2\n3,4\n')
-        done = run("fit", table, "-o", model, "--exclude", ":smile:", *FAST)
-        assert done.code == 0, done.err
-        assert "excluded: :smile:" in done.err
-        assert "[red]a[/]" in done.err
-        assert f"wrote {model}" in done.err
+        result = run("fit", table, "-o", model, "--exclude", ":smile:", *FAST)
+        assert result.code == 0, result.err
+        assert "excluded: :smile:" in result.err
+        assert "[red]a[/]" in result.err
+        assert f"wrote {model}" in result.err
         assert "[red]a[/]" in run("info", model).out
 
     def test_structs(self, run: Run, tmp_path: Path) -> None:
         table, model = tmp_path / "t.jsonl", tmp_path / "m.countless"
         row = '{"n": %d, "address": {"city": "Oslo", "zip": %d, "geo": {"lat": %d}}}\n'
         table.write_text("".join(row % (number, number % 3, number % 2) for number in range(50)))
-        done = run("fit", table, "-o", model, "--exclude", "address.city", *FAST)
-        assert done.code == 0, done.err
-        assert "excluded: address.city" in done.err
-        assert "left out address.geo: it is a struct: --flatten 2 makes columns of its fields" in done.err
+        result = run("fit", table, "-o", model, "--exclude", "address.city", *FAST)
+        assert result.code == 0, result.err
+        assert "excluded: address.city" in result.err
+        assert "left out address.geo: it is a struct: --flatten 2 makes columns of its fields" in result.err
         assert run("estimate", model, "address.zip = 1").out.startswith("17 ")
-        done = run("fit", table, "-o", model, "--columns", "address", "--flatten", 2, *FAST)
-        assert done.code == 0, done.err
+        result = run("fit", table, "-o", model, "--columns", "address", "--flatten", 2, *FAST)
+        assert result.code == 0, result.err
         assert Estimator.load(model).columns == ("address.city", "address.zip", "address.geo.lat")
         assert run("estimate", model, "address.geo.lat = 1").out.startswith("25 ")
         assert run("evaluate", model, table, "--queries", 5, "--baselines", "independence,scan").code == 0
@@ -134,26 +134,26 @@ class TestFit:
         table, model, config = (tmp_path / name for name in ("t.csv", "m.countless", "fit.toml"))
         table.write_text("city,age\n" + "".join(f"{('Oslo', 'OSLO', 'Rome')[n % 3]},{n}\n" for n in range(60)))
         config.write_text('derive = ["age // 10 AS decade", "lower(city) AS low"]\n')
-        done = run("fit", table, "-o", model, "--config", config, *FAST)
-        assert done.code == 0, done.err
+        result = run("fit", table, "-o", model, "--config", config, *FAST)
+        assert result.code == 0, result.err
         assert Estimator.load(model).columns == ("city", "age", "decade", "low")
-        done = run(
+        result = run(
             "fit", table, "-o", model, "--derive", "lower(city) AS low", "--derive", "age // 10 AS decade", *FAST
         )
-        assert done.code == 0, done.err
+        assert result.code == 0, result.err
         assert run("estimate", model, "lower(city) = 'oslo'").out.startswith("40 ")
         assert "derived   low: LOWER(city)" in run("info", model).out
         assert run("evaluate", model, table, "--queries", 5, "--baselines", "independence,scan").code == 0
         assert run("check", model, table).code == 0
-        done = run("fit", table, "-o", model, "--derive", "lower(ctiy) AS low", *FAST)
-        assert done.code == 1
-        assert done.err.endswith('--derive LOWER(ctiy) AS low: unknown column "ctiy": did you mean "city"?\n')
+        result = run("fit", table, "-o", model, "--derive", "lower(ctiy) AS low", *FAST)
+        assert result.code == 1
+        assert result.err.endswith('--derive LOWER(ctiy) AS low: unknown column "ctiy": did you mean "city"?\n')
 
     def test_chosen_columns_and_a_budget(self, run: Run, people: Path, tmp_path: Path) -> None:
-        done = run(
+        result = run(
             "fit", people, "-o", tmp_path / "m", "--columns", 'age,"since when"', "--budget", "1s", "--hidden", 16
         )
-        assert done.code == 0, done.err
+        assert result.code == 0, result.err
         assert Estimator.load(tmp_path / "m").columns == ("age", "since when")
 
     @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ class TestFit:
     def test_errors_are_one_line(
         self, run: Run, people: Path, tmp_path: Path, arguments: tuple[str, ...], phrase: str
     ) -> None:
-        done = run("fit", *(argument.format(people=people, tmp=tmp_path) for argument in arguments))
-        assert done.code == 1
-        last = done.err.splitlines()[-1]
+        result = run("fit", *(argument.format(people=people, tmp=tmp_path) for argument in arguments))
+        assert result.code == 1
+        last = result.err.splitlines()[-1]
         assert last.startswith("error: ")
         assert phrase in last
         assert list(tmp_path.iterdir()) == []
@@ -185,9 +185,9 @@ class TestFit:
         ("option", "value"), [("--budget", "soon"), ("--budget", "0"), ("--epochs", "0"), ("--epochs", "x")]
     )
     def test_usage(self, run: Run, people: Path, option: str, value: str) -> None:
-        done = run("fit", people, "-o", "m", option, value)
-        assert done.code == 2
-        assert option in done.err
+        result = run("fit", people, "-o", "m", option, value)
+        assert result.code == 2
+        assert option in result.err
 
     def test_ctrl_c_keeps_the_best_model_and_resume_goes_on(self, people: Path, tmp_path: Path) -> None:
         model = tmp_path / "m.countless"
@@ -229,15 +229,15 @@ class TestFit:
 
 class TestEstimate:
     def test_for_people(self, run: Run, model: Path) -> None:
-        done = run("estimate", model, "age > 50 AND married")
-        assert done.code == 0
-        assert " rows  (exact; " in done.out
-        done = run("estimate", model, "age > 50 AND married AND score > 1")
-        assert " at 90%; " in done.out
+        result = run("estimate", model, "age > 50 AND married")
+        assert result.code == 0
+        assert " rows  (exact; " in result.out
+        result = run("estimate", model, "age > 50 AND married AND score > 1")
+        assert " at 90%; " in result.out
 
     def test_json(self, run: Run, model: Path) -> None:
-        done = run("estimate", model, "age > 50 AND married", "--json", "--method", "skipping", "--particles", 500)
-        answer = json.loads(done.out)
+        result = run("estimate", model, "age > 50 AND married", "--json", "--method", "skipping", "--particles", 500)
+        answer = json.loads(result.out)
         assert {"where", "rows", "selectivity", "low", "high", "method", "ms"} <= set(answer)
         assert answer["where"] == "age > 50 AND married"
         assert answer["method"] == "skipping"
@@ -245,9 +245,9 @@ class TestEstimate:
     def test_a_file_of_clauses(self, run: Run, model: Path, tmp_path: Path) -> None:
         queries = tmp_path / "q.sql"
         queries.write_text("-- older people\nage > 50;\n\nagee > 50\ncity = 'Łódź'\n", encoding="utf-8")
-        done = run("estimate", model, "--file", queries, "--json")
-        assert done.code == 1
-        first, second, third = (json.loads(line) for line in done.out.splitlines())
+        result = run("estimate", model, "--file", queries, "--json")
+        assert result.code == 1
+        first, second, third = (json.loads(line) for line in result.out.splitlines())
         assert first["rows"] > 0
         assert 'did you mean "age"' in second["error"]
         assert second["line"] == 4
@@ -255,14 +255,14 @@ class TestEstimate:
 
     def test_a_file_without_errors_exits_well(self, run: Run, model: Path, tmp_path: Path) -> None:
         (tmp_path / "q.sql").write_text("age > 50\n")
-        done = run("estimate", model, "--file", tmp_path / "q.sql")
-        assert done.code == 0
-        assert done.out.endswith("ms)  age > 50\n")
+        result = run("estimate", model, "--file", tmp_path / "q.sql")
+        assert result.code == 0
+        assert result.out.endswith("ms)  age > 50\n")
 
     def test_a_literal_that_does_not_occur_is_noted(self, run: Run, model: Path) -> None:
-        done = run("estimate", model, "city = 'oslo'")
-        assert done.out.startswith("0 rows")
-        assert done.err == "note: 'oslo' does not occur in city\n"
+        result = run("estimate", model, "city = 'oslo'")
+        assert result.out.startswith("0 rows")
+        assert result.err == "note: 'oslo' does not occur in city\n"
 
     def test_an_answer_of_a_kind_that_was_never_calibrated_is_noted(
         self, run: Run, estimator: Estimator, tmp_path: Path
@@ -272,11 +272,12 @@ class TestEstimate:
         plain = run("estimate", model, "age > 40 AND city = 'Rome' AND score > 1")
         assert plain.err == ""
         either = "age > 40 AND city = 'Rome' AND score > 1 OR age < 30 AND married AND score < 1"
-        done = run("estimate", model, either, "--json")
+        result = run("estimate", model, either, "--json")
         assert (
-            done.err == "note: no calibration question was similar to this one, so the error bar is a cautious guess\n"
+            result.err
+            == "note: no calibration question was similar to this one, so the error bar is a cautious guess\n"
         )
-        answer = json.loads(done.out)
+        answer = json.loads(result.out)
         assert (answer["calibrated"], answer["low"]) == (False, 0)
         assert "no calibration question was similar" in run("explain", model, either).out
 
@@ -293,30 +294,30 @@ class TestEstimate:
         ],
     )
     def test_errors(self, run: Run, model: Path, arguments: tuple[str, ...], code: int, phrase: str) -> None:
-        done = run("estimate", model, *arguments)
-        assert done.code == code
-        assert phrase in done.err
-        assert done.out == ""
+        result = run("estimate", model, *arguments)
+        assert result.code == code
+        assert phrase in result.err
+        assert result.out == ""
 
     def test_a_damaged_model(self, run: Run, tmp_path: Path) -> None:
         (tmp_path / "m").write_bytes(b"nonsense")
-        done = run("estimate", tmp_path / "m", "age > 3")
-        assert done.code == 1
-        assert done.err.startswith("error: ")
-        assert len(done.err.splitlines()) == 1
+        result = run("estimate", tmp_path / "m", "age > 3")
+        assert result.code == 1
+        assert result.err.startswith("error: ")
+        assert len(result.err.splitlines()) == 1
 
     def test_a_closed_pipe_is_no_error(self, model: Path, tmp_path: Path) -> None:
         (tmp_path / "q.sql").write_text("age > 50\n" * 3000)
         command = f"{sys.executable} -m countless.cli.main estimate {model} --file {tmp_path}/q.sql --json | head -1"
-        done = subprocess.run(
+        result = subprocess.run(
             ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False, env=os.environ
         )
-        assert done.stderr == ""
+        assert result.stderr == ""
 
 
 def test_explain(run: Run, model: Path) -> None:
-    done = run("explain", model, "age > 50 AND city IN ('Oslo', 'Paris')")
-    assert done.code == 0
+    result = run("explain", model, "age > 50 AND city IN ('Oslo', 'Paris')")
+    assert result.code == 0
     for phrase in (
         "visited   age, city",
         "skipped   married",
@@ -324,9 +325,9 @@ def test_explain(run: Run, model: Path) -> None:
         "exact counts in the model file",
         "time      parse",
     ):
-        assert phrase in done.out
-    done = run("explain", model, "age > 50 AND city = 'Oslo' AND married")
-    assert "the model, without random sampling" in done.out
+        assert phrase in result.out
+    result = run("explain", model, "age > 50 AND city = 'Oslo' AND married")
+    assert "the model, without random sampling" in result.out
     output = json.loads(run("explain", model, "age > 50", "--json").out)
     assert output["visited"] == ["age"]
 
@@ -346,29 +347,29 @@ class TestEvaluate:
 
     @pytest.mark.parametrize("method", ["skipping", "independence", "row-sample", "scan"])
     def test_methods_for_people(self, run: Run, model: Path, people: Path, method: str) -> None:
-        done = run("evaluate", model, people, "--queries", 20, "--method", method)
-        assert done.code == 0, done.err
-        assert f"method {method}" in done.out
-        assert "worst:" in done.out
+        result = run("evaluate", model, people, "--queries", 20, "--method", method)
+        assert result.code == 0, result.err
+        assert f"method {method}" in result.out
+        assert "worst:" in result.out
 
     def test_kinds(self, run: Run, model: Path, people: Path) -> None:
-        done = run("evaluate", model, people, "--queries", 100, "--kinds")
-        assert done.code == 0, done.err
-        lines = [line for line in done.out.splitlines() if re.match(r"(equality|OR|1-2 filters|1000\+ rows) ", line)]
+        result = run("evaluate", model, people, "--queries", 100, "--kinds")
+        assert result.code == 0, result.err
+        lines = [line for line in result.out.splitlines() if re.match(r"(equality|OR|1-2 filters|1000\+ rows) ", line)]
         assert len(lines) == 4
         assert all(re.search(r"\d+\.\d% +[\d.,]+$", line.rstrip()) for line in lines)  # coverage, and width
-        assert "9-12 filters" not in done.out
-        assert "10 true rows or more" in done.out
-        assert "refused, which counts" not in done.out
-        assert f"% of the table's {show.size(people.stat().st_size)}" in done.out
+        assert "9-12 filters" not in result.out
+        assert "10 true rows or more" in result.out
+        assert "refused, which counts" not in result.out
+        assert f"% of the table's {show.size(people.stat().st_size)}" in result.out
         output = json.loads(run("evaluate", model, people, "--queries", 30, "--kinds", "--json").out)
         assert output["by_filters"]["9-12"]["queries"] == 0
         assert output["by_estimate"]["1000+"]["coverage"] >= 0.5
 
     def test_kinds_are_not_patterns(self, run: Run, model: Path, people: Path) -> None:
-        done = run("evaluate", model, people, "--kinds", "--patterns", "mix")
-        assert done.code == 2
-        assert "either --kinds or --patterns" in done.err
+        result = run("evaluate", model, people, "--kinds", "--patterns", "mix")
+        assert result.code == 2
+        assert "either --kinds or --patterns" in result.err
 
     def test_a_table_that_is_no_parquet_file_has_no_ratio(self, run: Run, model: Path, people: Path) -> None:
         table = people.with_suffix(".csv")
@@ -377,23 +378,23 @@ class TestEvaluate:
         assert output["table_bytes"] is None
 
     def test_a_workload_is_read_or_written(self, run: Run, model: Path, people: Path) -> None:
-        done = run("evaluate", model, people, "--workload", "w", "--save", "w")
-        assert done.code == 2
-        assert "either --save or --workload" in done.err
+        result = run("evaluate", model, people, "--workload", "w", "--save", "w")
+        assert result.code == 2
+        assert "either --save or --workload" in result.err
 
     def test_a_table_that_does_not_fit(self, run: Run, model: Path, tmp_path: Path) -> None:
         (tmp_path / "other.csv").write_text("a\n1\n")
-        done = run("evaluate", model, tmp_path / "other.csv")
-        assert done.code == 1
-        assert "the table lacks the model's columns" in done.err
+        result = run("evaluate", model, tmp_path / "other.csv")
+        assert result.code == 1
+        assert "the table lacks the model's columns" in result.err
 
 
 class TestBaselines:
     def test_rules(self, run: Run, model: Path, people: Path) -> None:
-        done = run("evaluate", model, people, "--queries", 30, "--seed", 2, "--rules")
-        assert done.code == 0, done.err
+        result = run("evaluate", model, people, "--queries", 30, "--seed", 2, "--rules")
+        assert result.code == 0, result.err
         for phrase in ("the same question, the same answer", "two parts of a range add up to it", "worst by"):
-            assert phrase in done.out
+            assert phrase in result.out
         output = json.loads(run("evaluate", model, people, "--queries", 30, "--rules", "--json").out)
         assert [rule["cases"] for rule in output["rules"]] == [30] * 6
         assert [rule["broken"] for rule in output["rules"][:3]] == [0, 0, 0]
@@ -401,9 +402,9 @@ class TestBaselines:
         assert run("evaluate", model, people, "--rules", "--kinds").code == 2
 
     def test_all_beside_the_model(self, run: Run, model: Path, people: Path) -> None:
-        done = run("evaluate", model, people, "--queries", 20, "--baselines", "--share", 0.05)
-        assert done.code == 0, done.err
-        first, header, *lines = done.out.splitlines()
+        result = run("evaluate", model, people, "--queries", 20, "--baselines", "--share", 0.05)
+        assert result.code == 0, result.err
+        first, header, *lines = result.out.splitlines()
         assert first.startswith("20 queries")
         assert header.split()[0] == "method"
         methods = ["particles", *(name if name != "row-sample" else "row-sample-5%" for name in BASELINES)]
@@ -411,14 +412,14 @@ class TestBaselines:
         try:
             find_binaries()
         except ServerError:
-            assert "postgres cannot answer: there is no PostgreSQL server" in done.out
+            assert "postgres cannot answer: there is no PostgreSQL server" in result.out
         else:
-            assert "loading the table into PostgreSQL" in done.err
+            assert "loading the table into PostgreSQL" in result.err
 
     def test_json_has_the_same_facts(self, run: Run, model: Path, people: Path) -> None:
         names = "independence,row-sample,row-sample-10%,scan"
-        done = run("evaluate", model, people, "--queries", 20, "--baselines", names, "--json")
-        output = json.loads(done.out)
+        result = run("evaluate", model, people, "--queries", 20, "--baselines", names, "--json")
+        output = json.loads(result.out)
         assert [item["method"] for item in output] == ["particles", *names.split(",")]
         for item in output:
             assert item["bytes"] > 100
@@ -434,23 +435,23 @@ class TestBaselines:
         pytest.importorskip("psycopg")
         monkeypatch.setattr("countless.evaluation.baselines.postgres.server.INSTALLED", tmp_path)
         monkeypatch.setattr("shutil.which", lambda name: None)
-        done = run("evaluate", model, people, "--queries", 5, "--baselines", "postgres,scan")
-        assert done.code == 0, done.err
+        result = run("evaluate", model, people, "--queries", 5, "--baselines", "postgres,scan")
+        assert result.code == 0, result.err
         reason = "there is no PostgreSQL server on this machine: install one with: apt-get install postgresql"
-        assert f"postgres cannot answer: {reason}" in done.out
-        assert "scan " in done.out
-        done = run("evaluate", model, people, "--queries", 5, "--method", "postgres")
-        assert (done.code, done.err.splitlines()[-1]) == (1, f"error: {reason}")
+        assert f"postgres cannot answer: {reason}" in result.out
+        assert "scan " in result.out
+        result = run("evaluate", model, people, "--queries", 5, "--method", "postgres")
+        assert (result.code, result.err.splitlines()[-1]) == (1, f"error: {reason}")
 
     def test_a_clause_that_a_baseline_does_not_understand(
         self, run: Run, model: Path, people: Path, tmp_path: Path
     ) -> None:
         workload = tmp_path / "w.jsonl"
         workload.write_text('{"where": "age > 40", "rows": 1400}\n{"where": "id < 5", "rows": 5}\n')
-        done = run("evaluate", model, people, "--workload", workload, "--baselines", "independence,scan")
-        assert done.code == 0, done.err
-        assert "independence answered 1 of 2 queries: " in done.out
-        assert "scan answered" not in done.out
+        result = run("evaluate", model, people, "--workload", workload, "--baselines", "independence,scan")
+        assert result.code == 0, result.err
+        assert "independence answered 1 of 2 queries: " in result.out
+        assert "scan answered" not in result.out
 
     @pytest.mark.parametrize(
         ("options", "code", "phrase"),
@@ -463,15 +464,15 @@ class TestBaselines:
     def test_errors(
         self, run: Run, model: Path, people: Path, options: tuple[str, ...], code: int, phrase: str
     ) -> None:
-        done = run("evaluate", model, people, *options)
-        assert done.code == code
-        assert phrase in done.err
+        result = run("evaluate", model, people, *options)
+        assert result.code == code
+        assert phrase in result.err
 
 
 def test_info(run: Run, model: Path) -> None:
-    done = run("info", model)
-    assert "3,000 rows, 5 columns" in done.out
-    assert "left out  id" in done.out
+    result = run("info", model)
+    assert "3,000 rows, 5 columns" in result.out
+    assert "left out  id" in result.out
     output = json.loads(run("info", model, "--json").out)
     assert output["rows"] == 3000
     assert output["columns"][0] == {
@@ -484,7 +485,7 @@ def test_info(run: Run, model: Path) -> None:
         "grid_cells": None,
     }
     assert [column["name"] for column in output["columns"]] == ["age", "city", "married", "since when", "score"]
-    line = next(line for line in done.out.splitlines() if line.startswith("bytes "))
+    line = next(line for line in result.out.splitlines() if line.startswith("bytes "))
     for part in ("network ", "values of columns ", "counts of values and pairs ", "error bars "):
         assert part in line
     sizes = list(output["bytes"].values())
@@ -494,10 +495,10 @@ def test_info(run: Run, model: Path) -> None:
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
 def test_help_has_an_example(run: Run, command: str | None) -> None:
-    done = run(*([command] if command else []), "--help")
-    assert done.code == 0
-    assert "Example" in done.out
-    assert "countless " in done.out.split("Example")[1]
+    result = run(*([command] if command else []), "--help")
+    assert result.code == 0
+    assert "Example" in result.out
+    assert "countless " in result.out.split("Example")[1]
 
 
 def test_version_and_unknown_commands(run: Run) -> None:

@@ -25,9 +25,9 @@ def adult_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_dozen_queries_beside_the_truth_and_the_baselines(run: Run, adult_model: Path) -> None:
     assert len(QUERIES) == 12
-    done = run("demo", "--model", adult_model)
-    assert done.code == 0, done.err
-    assert f"using {adult_model} from an earlier run" in " ".join(done.err.split())
+    result = run("demo", "--model", adult_model)
+    assert result.code == 0, result.err
+    assert f"using {adult_model} from an earlier run" in " ".join(result.err.split())
     for phrase in (
         "truth",
         "estimate",
@@ -38,20 +38,20 @@ def test_a_dozen_queries_beside_the_truth_and_the_baselines(run: Run, adult_mode
         "evidence alone",
         "independence",
     ):
-        assert phrase in done.out
-    clause = done.out.splitlines().index(QUERIES[0])
+        assert phrase in result.out
+    clause = result.out.splitlines().index(QUERIES[0])
     (truth,) = Source.open(adult()).counts([QUERIES[0]])
-    assert done.out.splitlines()[clause + 1].split()[0] == f"{truth:,}"
-    clause = done.out.splitlines().index(PATTERNS[0])
+    assert result.out.splitlines()[clause + 1].split()[0] == f"{truth:,}"
+    clause = result.out.splitlines().index(PATTERNS[0])
     (truth,) = Source.open(npm_urls()).counts([PATTERNS[0]])
-    assert done.out.splitlines()[clause + 1].split()[0] == f"{truth:,}"
-    assert "every answer would be exact" in " ".join(done.out.split())
-    assert f"q-error over {RANDOM_QUERIES} random queries" in done.out
+    assert result.out.splitlines()[clause + 1].split()[0] == f"{truth:,}"
+    assert "every answer would be exact" in " ".join(result.out.split())
+    assert f"q-error over {RANDOM_QUERIES} random queries" in result.out
 
 
 def test_a_model_file_that_is_none_is_fitted_anew(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "adult.countless").write_bytes(b"nonsense")
     monkeypatch.setattr("countless.cli.demo.fit_and_save", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-    done = run("demo", "--model", tmp_path / "adult.countless")
-    assert done.code == 130
-    assert "fitting again" in done.err
+    result = run("demo", "--model", tmp_path / "adult.countless")
+    assert result.code == 130
+    assert "fitting again" in result.err

@@ -16,9 +16,9 @@ FILES = ["diagnosis.json", "diagnosis.md", "diagnosis.png", "diagnosis.svg"]
 
 
 def test_for_people(run: Run, model: Path, people: Path) -> None:
-    done = run("diagnose", model, people, "--queries", 60)
-    assert done.code == 0, done.err
-    assert done.out.startswith("60 queries; q-error p50 ")
+    result = run("diagnose", model, people, "--queries", 60)
+    assert result.code == 0, result.err
+    assert result.out.startswith("60 queries; q-error p50 ")
     for phrase in (
         "q-error by number of filters",
         "q-error by true count",
@@ -29,13 +29,13 @@ def test_for_people(run: Run, model: Path, people: Path) -> None:
         "The worst 20 queries",
         "to blame",
     ):
-        assert phrase in done.out
-    assert "counting (60 queries) ...\nanswering (60 queries) ...\n" in done.err
+        assert phrase in result.out
+    assert "counting (60 queries) ...\nanswering (60 queries) ...\n" in result.err
 
 
 def test_json(run: Run, model: Path, people: Path) -> None:
-    done = run("diagnose", model, people, "--queries", 40, "--filters", "2-3", "--seed", 3, "--json")
-    output = json.loads(done.out)
+    result = run("diagnose", model, people, "--queries", 40, "--filters", "2-3", "--seed", 3, "--json")
+    output = json.loads(result.out)
     assert [group["label"] for group in output["by_filters"]] == ["2", "3"]
     assert sum(group["queries"] for group in output["by_truth"]) == output["queries"] == 40
     assert set(output["sampler"]["own_answers"]) == {"exact", "settled", "moving"}
@@ -48,13 +48,13 @@ def test_files(run: Run, model: Path, people: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     first, second = tmp_path / "new" / "first", tmp_path / "second"
     for folder in (first, second):
-        done = run("diagnose", model, people, "--queries", 30, "--particles", 2, "-o", folder)
-        assert done.code == 0, done.err
+        result = run("diagnose", model, people, "--queries", 30, "--particles", 2, "-o", folder)
+        assert result.code == 0, result.err
         assert sorted(path.name for path in folder.iterdir()) == FILES
     assert all((first / name).read_bytes() == (second / name).read_bytes() for name in FILES)
-    assert f"wrote {second / 'diagnosis.svg'}" in done.err
-    assert done.out.startswith("30 queries")
-    assert "to blame  " not in done.out
+    assert f"wrote {second / 'diagnosis.svg'}" in result.err
+    assert result.out.startswith("30 queries")
+    assert "to blame  " not in result.out
     assert len(json.loads((first / "diagnosis.json").read_text())["answers"]) == 30
     assert (first / "diagnosis.md").read_text().startswith("# Diagnosis of people.countless\n")
 
@@ -85,22 +85,22 @@ def test_errors(
     run: Run, model: Path, people: Path, tmp_path: Path, options: tuple[str, ...], code: int, phrase: str
 ) -> None:
     (tmp_path / "empty").write_text("")
-    done = run("diagnose", model, people, *(option.format(tmp=tmp_path) for option in options))
-    assert done.code == code
-    assert phrase in done.err
-    assert done.out == ""
+    result = run("diagnose", model, people, *(option.format(tmp=tmp_path) for option in options))
+    assert result.code == code
+    assert phrase in result.err
+    assert result.out == ""
 
 
 def test_a_table_that_does_not_fit(run: Run, model: Path, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("a\n1\n")
-    done = run("diagnose", model, tmp_path / "other.csv")
-    assert done.code == 1
-    assert done.err.startswith("error: the table lacks the model's columns age, city")
+    result = run("diagnose", model, tmp_path / "other.csv")
+    assert result.code == 1
+    assert result.err.startswith("error: the table lacks the model's columns age, city")
 
 
 def test_text_alone(run: Run, people: Path, tmp_path: Path) -> None:
     texts = random_estimator(URL).save(tmp_path / "t.countless")
-    done = run("diagnose", texts, people)
-    assert done.code == 1
-    assert done.err.startswith("error: the model is of text alone")
-    assert len(done.err.splitlines()) == 1
+    result = run("diagnose", texts, people)
+    assert result.code == 1
+    assert result.err.startswith("error: the model is of text alone")
+    assert len(result.err.splitlines()) == 1

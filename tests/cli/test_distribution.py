@@ -12,9 +12,9 @@ __all__ = ["run"]
 
 
 def test_a_line_for_each_value(run: Run, model: Path) -> None:
-    done = run("distribution", model, "city", "--where", "age > 40")
-    assert done.code == 0, done.err
-    lines = done.out.splitlines()
+    result = run("distribution", model, "city", "--where", "age > 40")
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
     assert len(lines) == 7
     assert any(line.startswith("Łódź") for line in lines)
 
@@ -31,8 +31,8 @@ def test_edges_and_a_file(run: Run, model: Path, tmp_path: Path) -> None:
     assert output["outside"] == 3000 - sum(value["rows"] for value in output["values"])
     for name in ("ages.csv", "ages.parquet"):
         out = tmp_path / name
-        done = run("distribution", model, "age", "--bins", "20,40,60", "-o", out)
-        assert (done.code, done.out, done.err) == (0, "", f"wrote 2 lines to {out}\n")
+        result = run("distribution", model, "age", "--bins", "20,40,60", "-o", out)
+        assert (result.code, result.out, result.err) == (0, "", f"wrote 2 lines to {out}\n")
         lines = connect().sql(f"SELECT age_from, age_to, rows FROM '{out}'").fetchall()
         assert lines == [(value["age_from"], value["age_to"], value["rows"]) for value in output["values"]]
     day = run("distribution", model, "since when", "--bins", "2020-01-01,2020-01-15,2020-02-09", "--json")
@@ -40,12 +40,12 @@ def test_edges_and_a_file(run: Run, model: Path, tmp_path: Path) -> None:
 
 
 def test_errors(run: Run, model: Path, tmp_path: Path) -> None:
-    done = run("distribution", model, "cty")
-    assert done.code == 1
-    assert 'did you mean "city"?' in done.err
+    result = run("distribution", model, "cty")
+    assert result.code == 1
+    assert 'did you mean "city"?' in result.err
     assert run("distribution", model).code == 2
     for bins in ("0", "x", "2.5"):
         assert run("distribution", model, "age", "--bins", bins).code == 2
-    done = run("distribution", model, "age", "--bins", "20,x")
-    assert (done.code, len(done.err.splitlines())) == (1, 1)
+    result = run("distribution", model, "age", "--bins", "20,x")
+    assert (result.code, len(result.err.splitlines())) == (1, 1)
     assert "the ending must be" in run("distribution", model, "age", "-o", tmp_path / "x.doc").err

@@ -79,8 +79,10 @@ def test_hardly_anything_is_loaded_before_interrupts_are_heard() -> None:
     script = (
         "import sys; before = set(sys.modules); import countless_command; print(*sorted(set(sys.modules) - before))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT / "src", check=True)
-    assert done.stdout.split() == ["__future__", "countless_command"]
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT / "src", check=True
+    )
+    assert result.stdout.split() == ["__future__", "countless_command"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_when_all_is_told(model: Path) -> None:
 
 def test_who_ignores_interrupts_goes_on_to_do_so(model: Path) -> None:
     script = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from countless_command import main; main()"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, "estimate", str(model), "TRUE"],
         capture_output=True,
         text=True,
@@ -166,4 +168,4 @@ def test_who_ignores_interrupts_goes_on_to_do_so(model: Path) -> None:
         timeout=300,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")

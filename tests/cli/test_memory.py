@@ -23,20 +23,20 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_large_table_needs_no_option(run: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 3 * 10**9)
-    done = run("fit", people, "-o", tmp_path / "m.countless", "--exclude", "id", *FAST)
-    assert done.code == 0, done.err
-    assert "of the 3GB of memory that the fit may use: it is kept on disk and read from there" in done.err
-    assert "the encoded table was kept on disk" in done.err
+    result = run("fit", people, "-o", tmp_path / "m.countless", "--exclude", "id", *FAST)
+    assert result.code == 0, result.err
+    assert "of the 3GB of memory that the fit may use: it is kept on disk and read from there" in result.err
+    assert "the encoded table was kept on disk" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["m.countless"]
 
 
 def test_the_folder_goes_after_success(run: Run, people: Path, tmp_path: Path) -> None:
     model = tmp_path / "m.countless"
-    done = run("fit", people, "-o", model, "--memory", "1GB", "--sample-rows", 1_000, "--exclude", "id", *FAST)
-    assert done.code == 0, done.err
+    result = run("fit", people, "-o", model, "--memory", "1GB", "--sample-rows", 1_000, "--exclude", "id", *FAST)
+    assert result.code == 0, result.err
     for stage in ("counting distinct values", "encoding rows", "shuffling rows", "training"):
-        assert f"{stage} ..." in done.err
-    assert "rows/s" in done.err
+        assert f"{stage} ..." in result.err
+    assert "rows/s" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["m.countless"]
     assert Estimator.load(model).rows == 3_000
 
@@ -52,19 +52,19 @@ def test_ctrl_c_while_the_table_is_read(
 
     with monkeypatch.context() as patch:
         patch.setattr(CodesFolder, "write_part", stop)
-        done = run("fit", people, "-o", model, "--memory", "1GB", *FAST)
-    assert done.code == 130
-    assert f"interrupted while shuffling rows: what is done is kept in {codes}; add --resume to continue" in done.err
-    assert done.err.count("interrupted") == 1
-    assert "" not in done.err.splitlines()
-    assert "Traceback" not in done.err
+        result = run("fit", people, "-o", model, "--memory", "1GB", *FAST)
+    assert result.code == 130
+    assert f"interrupted while shuffling rows: what is done is kept in {codes}; add --resume to continue" in result.err
+    assert result.err.count("interrupted") == 1
+    assert "" not in result.err.splitlines()
+    assert "Traceback" not in result.err
     assert sorted(path.name for path in tmp_path.iterdir()) == [codes.name, "m.countless.run"]
     monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 9 * 10**9)
-    done = run("fit", people, "-o", model, "--resume", *FAST)
-    assert done.code == 0, done.err
-    assert f"continuing from {codes}" in done.err
-    assert "encoding rows" not in done.err
-    assert "shuffling rows" in done.err
+    result = run("fit", people, "-o", model, "--resume", *FAST)
+    assert result.code == 0, result.err
+    assert f"continuing from {codes}" in result.err
+    assert "encoding rows" not in result.err
+    assert "shuffling rows" in result.err
     assert not codes.exists()
 
 
@@ -79,16 +79,16 @@ def test_ctrl_c_after_training(
 
     with monkeypatch.context() as patch:
         patch.setattr("countless.estimator.fitting.calibrating.mixed_clauses", stop)
-        done = run("fit", people, "-o", model, "--exclude", "id", *memory, *FAST)
-    assert done.code == 130
-    message = done.err.splitlines()[-1]
+        result = run("fit", people, "-o", model, "--exclude", "id", *memory, *FAST)
+    assert result.code == 130
+    message = result.err.splitlines()[-1]
     assert message.startswith("interrupted while calibrating, after training was finished: what is done is ")
     assert message.endswith("add --resume to continue, which needs only a moment")
-    assert done.err.count("interrupted") == 1
-    assert "" not in done.err.splitlines()
+    assert result.err.count("interrupted") == 1
+    assert "" not in result.err.splitlines()
     assert not model.exists()
-    done = run("fit", people, "-o", model, "--exclude", "id", *memory, "--resume", *FAST)
-    assert done.code == 0, done.err
+    result = run("fit", people, "-o", model, "--exclude", "id", *memory, "--resume", *FAST)
+    assert result.code == 0, result.err
     assert [path.name for path in tmp_path.iterdir()] == [model.name]
 
 
@@ -106,26 +106,28 @@ def test_what_differs_is_told_and_what_was_spilled_removed(
     monkeypatch.setattr(CodesFolder, "write_part", stop)
     assert run("fit", people, "-o", model, "--memory", "1GB", *FAST).code == 130
     assert not spilled.exists()
-    done = run("fit", people, "-o", model, "--memory", "1GB", "--resume", "--exclude", "id", "--max-distinct", 9, *FAST)
-    assert done.code == 1
-    assert "holds codes of another --exclude, --max-distinct: fit again without --resume" in done.err
-    assert "encoding rows" not in done.err
+    result = run(
+        "fit", people, "-o", model, "--memory", "1GB", "--resume", "--exclude", "id", "--max-distinct", 9, *FAST
+    )
+    assert result.code == 1
+    assert "holds codes of another --exclude, --max-distinct: fit again without --resume" in result.err
+    assert "encoding rows" not in result.err
 
 
 def test_a_foreign_folder_of_that_name_is_left_alone(run: Run, people: Path, tmp_path: Path) -> None:
     codes = tmp_path / "m.codes"
     codes.mkdir()
     (codes / "photo.jpg").write_bytes(b"dear")
-    done = run("fit", people, "-o", tmp_path / "m", "--memory", "1GB", *FAST)
-    assert done.code == 1
-    assert done.err.splitlines()[-1].startswith(f"error: {codes} exists and is not a folder of codes")
+    result = run("fit", people, "-o", tmp_path / "m", "--memory", "1GB", *FAST)
+    assert result.code == 1
+    assert result.err.splitlines()[-1].startswith(f"error: {codes} exists and is not a folder of codes")
     assert run("fit", people, "-o", tmp_path / "m", *FAST).code == 0
     assert (codes / "photo.jpg").exists()
 
 
 @pytest.mark.parametrize("amount", ["2", "much", "200MB"])
 def test_no_amount_of_memory(run: Run, people: Path, tmp_path: Path, amount: str) -> None:
-    done = run("fit", people, "-o", tmp_path / "m", "--memory", amount)
-    assert done.code == 2
-    assert "--memory" in done.err
+    result = run("fit", people, "-o", tmp_path / "m", "--memory", amount)
+    assert result.code == 2
+    assert "--memory" in result.err
     assert list(tmp_path.iterdir()) == []

@@ -14,18 +14,18 @@ SQL = "SELECT city, count(*) AS n, avg(age) FROM people WHERE married GROUP BY c
 
 
 def test_a_table(run: Run, model: Path) -> None:
-    done = run("query", model, SQL)
-    assert done.code == 0, done.err
-    head, *rows = done.out.splitlines()
+    result = run("query", model, SQL)
+    assert result.code == 0, result.err
+    head, *rows = result.out.splitlines()
     assert head.split() == ["city", "n", "avg(age)"]
     assert len(rows) == 2
-    assert "of about 1," in done.err
-    assert "ms" in done.err
+    assert "of about 1," in result.err
+    assert "ms" in result.err
 
 
 def test_csv(run: Run, model: Path) -> None:
-    done = run("query", model, SQL, "--csv")
-    head, *rows = csv.reader(done.out.splitlines())
+    result = run("query", model, SQL, "--csv")
+    head, *rows = csv.reader(result.out.splitlines())
     assert head == ["city", "n", "avg(age)"]
     assert int(rows[0][1]) >= int(rows[1][1])
 
@@ -45,8 +45,8 @@ def test_dates_in_json(run: Run, model: Path) -> None:
 
 
 def test_errors(run: Run, model: Path) -> None:
-    done = run("query", model, "SELECT max(age) FROM t")
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: min and max cannot be estimated")
+    result = run("query", model, "SELECT max(age) FROM t")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("error: min and max cannot be estimated")
     assert run("query", model, SQL, "--json", "--csv").code == 2
     assert run("query", model).code == 2

@@ -31,9 +31,9 @@ def read(path: Path) -> list[tuple[Any, ...]]:
 
 class TestAnomalies:
     def test_for_people(self, run: Run, model: Path, people: Path) -> None:
-        done = run("anomalies", model, people, "--top", 3)
-        assert done.code == 0, done.err
-        head, *lines = done.out.splitlines()
+        result = run("anomalies", model, people, "--top", 3)
+        assert result.code == 0, result.err
+        head, *lines = result.out.splitlines()
         assert head.split() == [
             "row",
             "log_probability",
@@ -44,7 +44,7 @@ class TestAnomalies:
             "expected_probability",
         ]
         assert len(lines) == 3
-        assert done.err == ""
+        assert result.err == ""
 
     def test_json_lines(self, run: Run, model: Path, tmp_path: Path) -> None:
         path = tmp_path / "rows.csv"
@@ -58,8 +58,8 @@ class TestAnomalies:
 
     def test_a_file(self, run: Run, model: Path, people: Path, tmp_path: Path) -> None:
         out = tmp_path / "odd.csv"
-        done = run("anomalies", model, people, "--top", 3, "-o", out)
-        assert (done.code, done.out, done.err) == (0, "", f"wrote 3 rows to {out}\n")
+        result = run("anomalies", model, people, "--top", 3, "-o", out)
+        assert (result.code, result.out, result.err) == (0, "", f"wrote 3 rows to {out}\n")
         shown = [json.loads(line) for line in run("anomalies", model, people, "--top", 3, "--json").out.splitlines()]
         assert [row[0] for row in read(out)] == [line["row"] for line in shown]
 
@@ -81,10 +81,10 @@ class TestAnomalies:
         if text is not None:
             path.write_text(text)
         for command in (("anomalies", model, path), ("complete", model, path, "-o", tmp_path / "out.csv")):
-            done = run(*command)
-            assert (done.code, done.out) == (1, "")
-            assert phrase in done.err
-            assert len(done.err.splitlines()) == 1
+            result = run(*command)
+            assert (result.code, result.out) == (1, "")
+            assert phrase in result.err
+            assert len(result.err.splitlines()) == 1
         assert not (tmp_path / "out.csv").exists()
 
 
@@ -92,10 +92,10 @@ class TestComplete:
     @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
     def test_writes_the_table(self, name: str, run: Run, model: Path, table: Path, tmp_path: Path) -> None:
         out, cells = tmp_path / name, tmp_path / f"cells-{name}"
-        done = run("complete", model, table, "-o", out, "--columns", "age,city", "--probabilities", cells)
-        assert done.code == 0, done.err
-        assert done.out == ""
-        assert done.err == f"filled in 2 cells of 3 rows; wrote {out} and {cells}\n"
+        result = run("complete", model, table, "-o", out, "--columns", "age,city", "--probabilities", cells)
+        assert result.code == 0, result.err
+        assert result.out == ""
+        assert result.err == f"filled in 2 cells of 3 rows; wrote {out} and {cells}\n"
         first, second, third = read(out)
         assert first == (7, 30, "Oslo", None)
         assert second[0] == 8
@@ -124,9 +124,9 @@ class TestComplete:
 
     def test_nothing_is_missing(self, run: Run, model: Path, people: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.parquet"
-        done = run("complete", model, people, "-o", out, "--columns", "age")
-        assert done.code == 0
-        assert done.err == f"nothing was missing in 3,000 rows; wrote {out}\n"
+        result = run("complete", model, people, "-o", out, "--columns", "age")
+        assert result.code == 0
+        assert result.err == f"nothing was missing in 3,000 rows; wrote {out}\n"
         assert read(out) == read(people)
 
     def test_the_table_itself_may_be_written(self, run: Run, model: Path, table: Path) -> None:
@@ -137,16 +137,16 @@ class TestComplete:
         model = random_estimator(URL).save(tmp_path / "m.countless")
         table = tmp_path / "rows.csv"
         table.write_text("url,n\nw,1\n,2\n")
-        done = run("complete", model, table, "-o", tmp_path / "out.csv")
-        assert done.err.startswith("filled in 0 cells of 2 rows, left 1 missing text out; wrote")
+        result = run("complete", model, table, "-o", tmp_path / "out.csv")
+        assert result.err.startswith("filled in 0 cells of 2 rows, left 1 missing text out; wrote")
 
     def test_places_that_cannot_be_written(self, run: Run, model: Path, table: Path, tmp_path: Path) -> None:
         for name, phrase in (("out.txt", "the ending must be"), ("no/out.csv", "no directory"), ("", "")):
-            done = run("complete", model, table, "-o", tmp_path / name)
-            assert done.code == 1
-            assert phrase in done.err
-        done = run("complete", model, table, "-o", tmp_path / "out.csv", "--probabilities", tmp_path / "cells.txt")
-        assert "cells.txt: the ending must be" in done.err
+            result = run("complete", model, table, "-o", tmp_path / name)
+            assert result.code == 1
+            assert phrase in result.err
+        result = run("complete", model, table, "-o", tmp_path / "out.csv", "--probabilities", tmp_path / "cells.txt")
+        assert "cells.txt: the ending must be" in result.err
         assert list(tmp_path.iterdir()) == [table]
 
     def test_what_is_interrupted_leaves_nothing(
@@ -161,11 +161,11 @@ class TestComplete:
                 raise KeyboardInterrupt
 
         monkeypatch.setattr(Source, "run", stopped)
-        done = run("complete", model, table, "-o", out)
-        assert done.code == 130
+        result = run("complete", model, table, "-o", out)
+        assert result.code == 130
         assert out.read_text() == "what was there"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "rows.csv"]
 
     def test_unknown_columns(self, run: Run, model: Path, table: Path, tmp_path: Path) -> None:
-        done = run("complete", model, table, "-o", tmp_path / "out.csv", "--columns", "agee")
-        assert 'did you mean "age"?' in done.err
+        result = run("complete", model, table, "-o", tmp_path / "out.csv", "--columns", "agee")
+        assert 'did you mean "age"?' in result.err

@@ -24,9 +24,9 @@ def fitted() -> Estimator:
 def test_what_is_left_out_is_listed(run: Run, fitted: Estimator, tmp_path: Path) -> None:
     model, public = fitted.save(tmp_path / "m.countless"), tmp_path / "public.countless"
     assert "400 rows of the table, whole, in " in run("info", model).out
-    done = run("strip", model, "-o", public)
-    assert done.code == 0
-    message = " ".join(done.err.split())
+    result = run("strip", model, "-o", public)
+    assert result.code == 0
+    message = " ".join(result.err.split())
     assert "left out: 400 evidence rows of the table" in message
     assert f"left out: the texts of {len(fitted.calibration.queries)} calibration questions" in message
     grids = [column for column in fitted.schema.coded if column.grid is not None]

@@ -54,7 +54,7 @@ def pages(lines: Path) -> Path:
 class TestFit:
     def test_says_what_of_the_text_is_modelled(self, run: Run, lines: Path, tmp_path: Path) -> None:
         model = tmp_path / "m.countless"
-        done = run(
+        result = run(
             "fit",
             lines,
             "-o",
@@ -69,12 +69,12 @@ class TestFit:
             "9kB",
             "--text-model",
         )
-        assert done.code == 0, done.err
+        assert result.code == 0, result.err
         (column,) = Estimator.load(model).schema.texts
         assert column.cut > 1
         cut = f"up to 14 of a string ({column.cut} strings are cut there)"
-        assert f"400 rows, 1 text column\nline is text: 13 characters (2 rarer ones as unknown), {cut}" in done.err
-        assert f"text, 13 characters (2 rarer ones as unknown), {cut}" in " ".join(done.err.split())
+        assert f"400 rows, 1 text column\nline is text: 13 characters (2 rarer ones as unknown), {cut}" in result.err
+        assert f"text, 13 characters (2 rarer ones as unknown), {cut}" in " ".join(result.err.split())
         for phrase in (
             "training on the text of line ...",
             "counting substrings of line ...",
@@ -84,16 +84,16 @@ class TestFit:
             "rows of the table as they are, text included (",
             "counts are exact: the file holds all rows of the table",
         ):
-            assert phrase in done.err
-        assert done.out == ""
+            assert phrase in result.err
+        assert result.out == ""
         assert sorted(tmp_path.iterdir()) == [model, tmp_path / "m.countless.training-text"]  # no checkpoint
 
     def test_the_last_progress_and_the_summary_say_the_same(self, run: Run, tmp_path: Path) -> None:
         table = write_lines(tmp_path / "lines.txt", 2400)
         options = ("--text", "line", "--max-length", 6, "--epochs", 1, "--text-model")
-        done = run("fit", table, "-o", tmp_path / "m", *options)
-        assert done.code == 0, done.err
-        matches = re.findall(r"validation: [0-9.]+ bits/character with text masked, [0-9.]+ without", done.err)
+        result = run("fit", table, "-o", tmp_path / "m", *options)
+        assert result.code == 0, result.err
+        matches = re.findall(r"validation: [0-9.]+ bits/character with text masked, [0-9.]+ without", result.err)
         assert len(matches) == 2
         assert matches[0] == matches[1]
         assert matches[0] in run("info", tmp_path / "m").out
@@ -101,23 +101,23 @@ class TestFit:
     def test_columns_that_must_not_be_text(self, run: Run, tmp_path: Path) -> None:
         table = tmp_path / "t.txt"
         table.write_text("".join(f"a line that is long, {n}\n" for n in range(1200)))
-        done = run("fit", table, "-o", tmp_path / "m", "--no-text", "line", "--epochs", 1, "--hidden", 16)
-        assert done.code == 0, done.err
+        result = run("fit", table, "-o", tmp_path / "m", "--no-text", "line", "--epochs", 1, "--hidden", 16)
+        assert result.code == 0, result.err
         schema = Estimator.load(tmp_path / "m").schema
         assert schema.texts == ()
         assert schema.coded[0].grid is not None
-        assert not re.search("is text|text of", done.err)
+        assert not re.search("is text|text of", result.err)
 
     def test_without_a_summary(self, run: Run, lines: Path, tmp_path: Path) -> None:
-        done = run("fit", lines, "-o", tmp_path / "m", "--text", "line", "--no-summary", "--epochs", 1)
-        assert done.code == 0, done.err
-        assert "substrings" not in done.err
+        result = run("fit", lines, "-o", tmp_path / "m", "--text", "line", "--no-summary", "--epochs", 1)
+        assert result.code == 0, result.err
+        assert "substrings" not in result.err
         assert Estimator.load(tmp_path / "m").info()["texts"][0]["summary"] is None
 
     def test_the_papers_network(self, run: Run, lines: Path, tmp_path: Path) -> None:
         options = ("--text", "line", "--text-preset", "paper", "--text-masking", "spans", "--max-length", 8)
-        done = run("fit", lines, "-o", tmp_path / "m", *options, "--epochs", 1)
-        assert done.code == 0, done.err
+        result = run("fit", lines, "-o", tmp_path / "m", *options, "--epochs", 1)
+        assert result.code == 0, result.err
         out = run("info", tmp_path / "m").out
         assert "of line: a Transformer of 8 blocks, width 32, inner 256, 4 heads, n-grams none" in out
 
@@ -132,24 +132,24 @@ class TestFit:
     def test_errors_are_one_line(
         self, run: Run, lines: Path, tmp_path: Path, options: tuple[str, ...], phrase: str
     ) -> None:
-        done = run("fit", lines, "-o", tmp_path / "m", *options)
-        assert done.code == 1
-        assert phrase in done.err.splitlines()[-1]
-        assert done.err.splitlines()[-1].startswith("error: ")
+        result = run("fit", lines, "-o", tmp_path / "m", *options)
+        assert result.code == 1
+        assert phrase in result.err.splitlines()[-1]
+        assert result.err.splitlines()[-1].startswith("error: ")
         assert list(tmp_path.iterdir()) == []
 
     def test_a_number_is_no_text(self, run: Run, people: Path, tmp_path: Path) -> None:
-        done = run("fit", people, "-o", tmp_path / "m", "--text", "age")
-        assert done.code == 1
-        assert 'error: --text names "age", which is INTEGER: only strings can be modelled as text' in done.err
+        result = run("fit", people, "-o", tmp_path / "m", "--text", "age")
+        assert result.code == 1
+        assert 'error: --text names "age", which is INTEGER: only strings can be modelled as text' in result.err
 
     @pytest.mark.parametrize(
         "options", [("--max-length", 0), ("--text-preset", "huge"), ("--text-masking", "half"), ("--max-length", "x")]
     )
     def test_usage(self, run: Run, lines: Path, options: tuple[str, object]) -> None:
-        done = run("fit", lines, "-o", "m", *options)
-        assert done.code == 2
-        assert str(options[0]) in done.err
+        result = run("fit", lines, "-o", "m", *options)
+        assert result.code == 2
+        assert str(options[0]) in result.err
 
     def test_ctrl_c_keeps_the_best_model_and_resume_goes_on(
         self, run: Run, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,9 +164,9 @@ class TestFit:
 
         with monkeypatch.context() as patch:
             patch.setattr(FitView, "training", training)
-            done = run(*command)
-        assert done.code == 130
-        assert "stopped early" in done.err
+            result = run(*command)
+        assert result.code == 130
+        assert "stopped early" in result.err
         assert Estimator.load(model).report["text"]["epochs"] == 0.25
         checkpoint = tmp_path / "m.countless.checkpoint-text"
         assert sorted(tmp_path.iterdir()) == [model, checkpoint, tmp_path / "m.countless.run"]
@@ -181,17 +181,17 @@ class TestFit:
 class TestEstimate:
     def test_like(self, run: Run, pages: Path, lines: Path) -> None:
         truth = sum("dove" in line for line in lines.read_text(encoding="utf-8").splitlines())
-        done = run("estimate", pages, "line LIKE '%dove%'")
-        assert done.code == 0, done.err
-        assert done.out.startswith(f"{truth} rows  (exact; ")
+        result = run("estimate", pages, "line LIKE '%dove%'")
+        assert result.code == 0, result.err
+        assert result.out.startswith(f"{truth} rows  (exact; ")
         answer = json.loads(run("estimate", pages, "line LIKE 'dove%' AND length(line) > 4", "--json").out)
         assert 0 < answer["low"] < answer["rows"] < answer["high"]
 
     def test_a_file_of_clauses(self, run: Run, pages: Path, tmp_path: Path) -> None:
         (tmp_path / "q.sql").write_text("line LIKE '%cat%'\nregexp_matches(line, '(')\nline IS NULL\n")
-        done = run("estimate", pages, "--file", tmp_path / "q.sql", "--json")
-        assert done.code == 1
-        first, second, third = map(json.loads, done.out.splitlines())
+        result = run("estimate", pages, "--file", tmp_path / "q.sql", "--json")
+        assert result.code == 1
+        first, second, third = map(json.loads, result.out.splitlines())
         assert first["rows"] > 0
         assert "error" in second
         assert third["rows"] == 0
@@ -205,21 +205,21 @@ class TestEstimate:
         ],
     )
     def test_errors_are_clear(self, run: Run, pages: Path, where: str, phrase: str) -> None:
-        done = run("estimate", pages, where)
-        assert done.code == 1
-        assert done.out == ""
-        first, *spot = done.err.splitlines()
+        result = run("estimate", pages, where)
+        assert result.code == 1
+        assert result.out == ""
+        first, *spot = result.err.splitlines()
         assert first.startswith("error: ")
         assert phrase in first
         assert len(spot) in (0, 2)  # nothing but the clause with the spot underlined
-        assert "Traceback" not in done.err
+        assert "Traceback" not in result.err
 
 
 class TestEvaluate:
     def test_text_alone_is_asked_for_pieces(self, run: Run, pages: Path, lines: Path, tmp_path: Path) -> None:
         saved = tmp_path / "w.jsonl"
-        done = run("evaluate", pages, lines, "--queries", 30, "--save", saved, "--json")
-        output = json.loads(done.out)
+        result = run("evaluate", pages, lines, "--queries", 30, "--save", saved, "--json")
+        output = json.loads(result.out)
         assert set(output["by_class"]) <= {"3 characters", "4 characters", "5 characters"}
         queries = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
         assert all(query["where"].startswith('"line" LIKE \'%') and query["rows"] > 0 for query in queries)
@@ -246,31 +246,31 @@ class TestEvaluate:
 
     @pytest.mark.parametrize("method", ["row-sample", "duckdb-guess", "naive"])
     def test_other_methods(self, run: Run, pages: Path, lines: Path, method: str) -> None:
-        done = run("evaluate", pages, lines, "--queries", 10, "--method", method, "--json")
-        assert done.code == 0, done.err
-        assert json.loads(done.out)["method"] == method
+        result = run("evaluate", pages, lines, "--queries", 10, "--method", method, "--json")
+        assert result.code == 0, result.err
+        assert json.loads(result.out)["method"] == method
 
     def test_independence_is_not_for_text(self, run: Run, tmp_path: Path) -> None:
         table = tmp_path / "t.txt"
         table.write_text("".join(f"a line that is long, {n}\n" for n in range(1200)))
         model = fit(table, epochs=1, text_network=SMALL).save(tmp_path / "m")
-        done = run("evaluate", model, table, "--queries", 5, "--method", "independence")
-        assert done.code == 1
-        assert "error: the method 'independence' is not for text columns" in done.err
+        result = run("evaluate", model, table, "--queries", 5, "--method", "independence")
+        assert result.code == 1
+        assert "error: the method 'independence' is not for text columns" in result.err
 
     def test_baselines_on_text(self, run: Run, pages: Path, lines: Path) -> None:
-        done = run("evaluate", pages, lines, "--queries", 22, "--patterns", "mix", "--baselines", "--json")
-        assert done.code == 0, done.err
-        evaluations = {item["method"]: item for item in json.loads(done.out)}
+        result = run("evaluate", pages, lines, "--queries", 22, "--patterns", "mix", "--baselines", "--json")
+        assert result.code == 0, result.err
+        evaluations = {item["method"]: item for item in json.loads(result.out)}
         assert "is not for text columns" in evaluations["independence"]["problem"]
         for name in ("particles", "row-sample", "duckdb-guess", "scan"):
             assert (evaluations[name]["answered"], evaluations[name]["problem"]) == (22, None)
         assert evaluations["postgres"]["answered"] == 22 or "PostgreSQL" in evaluations["postgres"]["problem"]
 
     def test_patterns_need_text(self, run: Run, model: Path, people: Path) -> None:
-        done = run("evaluate", model, people, "--patterns", "mix")
-        assert done.code == 1
-        assert "error: the model has no text column to draw patterns from: leave out --patterns" in done.err
+        result = run("evaluate", model, people, "--patterns", "mix")
+        assert result.code == 1
+        assert "error: the model has no text column to draw patterns from: leave out --patterns" in result.err
 
 
 def test_info(run: Run, pages: Path) -> None:
@@ -298,7 +298,7 @@ def test_explain(run: Run, pages: Path) -> None:
 
 
 def test_sample(run: Run, pages: Path) -> None:
-    done = run("sample", pages, "--where", "line LIKE 'cat%'", "--count", 3)
-    assert done.code == 0, done.err
-    assert all(line.startswith("cat") for line in done.out.splitlines())
-    assert os.linesep in done.out
+    result = run("sample", pages, "--where", "line LIKE 'cat%'", "--count", 3)
+    assert result.code == 0, result.err
+    assert all(line.startswith("cat") for line in result.out.splitlines())
+    assert os.linesep in result.out

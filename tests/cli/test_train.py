@@ -34,24 +34,24 @@ def stop(*_: Any, **__: Any) -> None:
 
 def test_a_model_is_trained_longer_with_the_command_that_its_fit_tells(run: Run, table: Path, tmp_path: Path) -> None:
     model = tmp_path / "m.countless"
-    done = run("fit", table, "-o", model, "--evidence", 100, *FAST)
-    assert done.code == 0, done.err
+    result = run("fit", table, "-o", model, "--evidence", 100, *FAST)
+    assert result.code == 0, result.err
     checkpoint = tmp_path / "m.countless.training"
-    assert f"wrote {checkpoint} (" in done.err
-    assert "): it is for countless train, and may be deleted" in done.err
-    assert f"train longer: countless train {model} {table} --budget 1m" in done.err
+    assert f"wrote {checkpoint} (" in result.err
+    assert "): it is for countless train, and may be deleted" in result.err
+    assert f"train longer: countless train {model} {table} --budget 1m" in result.err
     assert files(tmp_path) == ["m.countless", "m.countless.training", "some.parquet"]
-    done = run("train", model, table, "--epochs", 3)
-    assert done.code == 0, done.err
-    assert "rows: 3 more epochs in " in done.err
-    assert "training starts from the weights" not in done.err
-    assert f"wrote {model} (" in done.err
+    result = run("train", model, table, "--epochs", 3)
+    assert result.code == 0, result.err
+    assert "rows: 3 more epochs in " in result.err
+    assert "training starts from the weights" not in result.err
+    assert f"wrote {model} (" in result.err
     assert load(model).report["epochs"] == 4.0
     assert files(tmp_path) == ["m.countless", "m.countless.training", "some.parquet"]
     checkpoint.unlink()
-    done = run("train", model, table, "--epochs", 1, "-o", tmp_path / "other")
-    assert done.code == 0, done.err
-    assert "there is no" in done.err
+    result = run("train", model, table, "--epochs", 1, "-o", tmp_path / "other")
+    assert result.code == 0, result.err
+    assert "there is no" in result.err
     assert load(model).report["epochs"] == 4.0
     assert load(tmp_path / "other").report["epochs"] == 5.0
     assert files(tmp_path) == ["m.countless", "other", "other.training", "some.parquet"]
@@ -66,8 +66,8 @@ def test_what_training_needs_is_not_kept_if_it_is_large_or_unwanted(
     assert run("fit", table, "-o", model, *FAST, "--no-keep-training").code == 0
     assert files(tmp_path) == ["m.countless", "some.parquet"]  # that of the earlier fit is of no use
     monkeypatch.setattr(files_beside, "MOST_KEPT", 1_000)
-    done = run("fit", table, "-o", model, *FAST)
-    assert "m.countless.training is not kept, since it would take " in done.err
+    result = run("fit", table, "-o", model, *FAST)
+    assert "m.countless.training is not kept, since it would take " in result.err
     assert files(tmp_path) == ["m.countless", "some.parquet"]
     assert run("fit", table, "-o", model, *FAST, "--keep-training").code == 0
     assert "m.countless.training" in files(tmp_path)
@@ -80,10 +80,10 @@ def test_a_table_that_has_changed_is_one_line_and_the_model_stays(run: Run, tabl
     connect().execute(f"COPY (SELECT age, city, NOT married AS married FROM '{table}') TO '{changed}'")
     changed.replace(table)
     before, left = model.read_bytes(), files(tmp_path)
-    done = run("train", model, table, "-o", tmp_path / "other")
-    assert done.code == 1
-    assert "error: this is not the table that the model was fitted on, or it has changed" in done.err
-    assert "countless update" in done.err
+    result = run("train", model, table, "-o", tmp_path / "other")
+    assert result.code == 1
+    assert "error: this is not the table that the model was fitted on, or it has changed" in result.err
+    assert "countless update" in result.err
     assert model.read_bytes() == before
     assert files(tmp_path) == left
 
@@ -96,9 +96,9 @@ def test_an_interrupt_while_calibrating_leaves_the_model_as_it_was(
     before = model.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(Source, "counts", stop)
-        done = run("train", model, table, "--epochs", 1)
-    assert done.code == 130
-    assert f"stopped, and nothing was written: {model} is unchanged" in done.err
+        result = run("train", model, table, "--epochs", 1)
+    assert result.code == 130
+    assert f"stopped, and nothing was written: {model} is unchanged" in result.err
     assert model.read_bytes() == before
 
 
@@ -111,12 +111,12 @@ def test_a_stopped_fit_goes_on_for_another_time_with_train(
         patch.setattr(Source, "counts", stop)
         assert run("fit", table, "-o", model, *FAST, "--seed", 1).code == 130
     assert "m.countless.checkpoint" in files(tmp_path)
-    done = run("fit", table, "-o", model, "--resume", "--budget", "5s", *FAST[2:], "--seed", 1)
-    assert done.code == 1
-    assert "--budget was not given, now 5.0, --epochs was 1, now not given" in done.err
-    assert f"to train it longer: countless train {model} {table} --budget 5m" in done.err
-    done = run("train", model, table, "--epochs", 1)
-    assert done.code == 0, done.err
+    result = run("fit", table, "-o", model, "--resume", "--budget", "5s", *FAST[2:], "--seed", 1)
+    assert result.code == 1
+    assert "--budget was not given, now 5.0, --epochs was 1, now not given" in result.err
+    assert f"to train it longer: countless train {model} {table} --budget 5m" in result.err
+    result = run("train", model, table, "--epochs", 1)
+    assert result.code == 0, result.err
     assert files(tmp_path) == ["m.countless", "m.countless.training", "some.parquet"]
 
 
@@ -124,7 +124,7 @@ def test_a_finished_fit_with_another_time_is_not_begun_anew(run: Run, table: Pat
     model = tmp_path / "m.countless"
     assert run("fit", table, "-o", model, *FAST).code == 0
     before = model.read_bytes()
-    done = run("fit", table, "-o", model, "--resume", "--budget", "5s", *FAST[2:])
-    assert done.code == 0
-    assert f"to train it longer: countless train {model} {table} --budget 5m" in done.err
+    result = run("fit", table, "-o", model, "--resume", "--budget", "5s", *FAST[2:])
+    assert result.code == 0
+    assert f"to train it longer: countless train {model} {table} --budget 5m" in result.err
     assert model.read_bytes() == before

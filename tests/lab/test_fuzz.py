@@ -16,7 +16,7 @@ from countless_lab.fuzz import fitting
 from countless_lab.fuzz.campaign import Campaign, Outcome
 from countless_lab.fuzz.child import ChildProcesses, Limits
 from countless_lab.fuzz.fitting import check_fit
-from countless_lab.fuzz.forms import FRAME_ROWS, given
+from countless_lab.fuzz.forms import FRAME_ROWS, materialize
 from countless_lab.fuzz.run import Case, Findings, run_campaign
 from countless_lab.fuzz.tables import ARROW, PANDAS, POLARS, RELATION, draw_table, every_feature
 from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
@@ -97,7 +97,7 @@ def test_the_rows_of_frames_are_kept_in_a_file(tmp_path: Path) -> None:
     by_form = {table.form: table for table in frames}
     assert len(by_form) == 4
     for table in by_form.values():
-        given(table, tmp_path)
+        materialize(table, tmp_path)
         rows = ipc.open_file(tmp_path / FRAME_ROWS).read_all()
         assert (rows.num_rows, rows.column_names) == (table.rows, list(table.names))
 
@@ -106,34 +106,34 @@ class TestCommand:
     """``countless bench fuzz tables``, and what all campaigns have of it."""
 
     def test_no_defect(self, run: Run) -> None:  # noqa: F811
-        done = run("bench", "fuzz", "tables", "--seed", "6", "--cases", "1")
-        assert done.code == 0, done
-        assert "1 table in " in done.out
-        assert ": 1 model, 0 cases with a defect" in done.out
-        assert "[1] seed 6: a DuckDB relation, 30 rows, 1 column: model in" in done.err
+        result = run("bench", "fuzz", "tables", "--seed", "6", "--cases", "1")
+        assert result.code == 0, result
+        assert "1 table in " in result.out
+        assert ": 1 model, 0 cases with a defect" in result.out
+        assert "[1] seed 6: a DuckDB relation, 30 rows, 1 column: model in" in result.err
 
     def test_a_defect(self, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: F811
         monkeypatch.setattr(command, "TABLES", CRASHING)
-        done = run("bench", "fuzz", "tables", "--seed", "8", "--cases", "2", "-o", tmp_path / "kept")
-        assert done.code == 1
-        assert "defect: crashed, by SIGKILL" in done.out
-        assert "repeat: countless bench fuzz tables --seed 9 --cases 1" in done.out
-        assert "2 crashed, 2 cases with a defect" in done.out
+        result = run("bench", "fuzz", "tables", "--seed", "8", "--cases", "2", "-o", tmp_path / "kept")
+        assert result.code == 1
+        assert "defect: crashed, by SIGKILL" in result.out
+        assert "repeat: countless bench fuzz tables --seed 9 --cases 1" in result.out
+        assert "2 crashed, 2 cases with a defect" in result.out
         assert len((tmp_path / "kept" / "defects.jsonl").read_text(encoding="utf-8").splitlines()) == 2
 
     def test_a_run_goes_on(self, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: F811
         monkeypatch.setattr(command, "TABLES", COUNTING)
         folder = tmp_path / "run"
         run("bench", "fuzz", "tables", "--seed", "4", "--cases", "2", "-o", folder)
-        done = run("bench", "fuzz", "tables", "--cases", "1", "-o", folder, "--resume")
-        assert "[3] seed 6: even, 10 fits in" in done.err
-        assert "3 tables, 30 fits in " in done.out
-        assert ": 2 even, 1 odd, 0 cases with a defect" in done.out
+        result = run("bench", "fuzz", "tables", "--cases", "1", "-o", folder, "--resume")
+        assert "[3] seed 6: even, 10 fits in" in result.err
+        assert "3 tables, 30 fits in " in result.out
+        assert ": 2 even, 1 odd, 0 cases with a defect" in result.out
 
     def test_nothing_to_resume(self, run: Run, tmp_path: Path) -> None:  # noqa: F811
         assert "--resume needs the folder" in run("bench", "fuzz", "tables", "--resume").err
-        done = run("bench", "fuzz", "tables", "--resume", "-o", tmp_path)
-        assert (done.code, "nothing to resume" in done.err) == (1, True)
+        result = run("bench", "fuzz", "tables", "--resume", "-o", tmp_path)
+        assert (result.code, "nothing to resume" in result.err) == (1, True)
 
     def test_interrupted(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
         def stopped(
@@ -143,9 +143,9 @@ class TestCommand:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(campaign_options, "run_campaign", stopped)
-        done = run("bench", "fuzz", "tables")
-        assert (done.code, "interrupted" in done.err) == (130, True)
-        assert "1 table in 1s: 1 model" in done.out
+        result = run("bench", "fuzz", "tables")
+        assert (result.code, "interrupted" in result.err) == (130, True)
+        assert "1 table in 1s: 1 model" in result.out
 
     def test_time_is_a_limit(self) -> None:
         findings = Findings()

@@ -67,11 +67,11 @@ def test_automata_of_many_patterns_are_given_up(models: Path) -> None:
 
 def test_a_short_soak(run: Run, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "soak.json"
-    done = run("bench", "soak", model, "--minutes", 0.08, "--clients", 6, "--replace-every", "1s", "-o", out)
+    result = run("bench", "soak", model, "--minutes", 0.08, "--clients", 6, "--replace-every", "1s", "-o", out)
     record = json.loads(out.read_text(encoding="utf-8"))
     assert record["failures"] == {}
-    assert "failures  none" in done.out
-    assert done.code == int(not record["is_level"])  # so short a time is all warm-up
+    assert "failures  none" in result.out
+    assert result.code == int(not record["is_level"])  # so short a time is all warm-up
     assert set(record["manners"]) <= set(MANNERS)
     assert record["files"]["replaced"] >= 2
     assert record["ms_p50"] <= record["ms_p99"]

@@ -26,5 +26,5 @@ assert resident_bytes() - before < 20e6, resident_bytes() - before
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator is meant")
 def test_freed_arrays_leave_no_holes() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

@@ -60,10 +60,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
         (folder / name).write_bytes(file.content)
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "ask.js").write_text(SCRIPT, encoding="utf-8")
-    done = subprocess.run(
+    result = subprocess.run(
         [node, "ask.js", json.dumps(NAMES)], cwd=folder, capture_output=True, text=True, timeout=120, check=True
     )
-    return json.loads(done.stdout)
+    return json.loads(result.stdout)
 
 
 def test_every_column_is_answered(told: Any) -> None:

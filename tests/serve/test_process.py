@@ -89,17 +89,17 @@ def test_the_command(model: Path, people: Path) -> None:
 
 class TestWhatItDoesNotStartWith:
     def test_others_can_reach_it(self, run: Run, model: Path) -> None:
-        done = run("serve", model, "--host", "0.0.0.0")
-        assert done.code == 2
-        assert "give a --token" in done.err
+        result = run("serve", model, "--host", "0.0.0.0")
+        assert result.code == 2
+        assert "give a --token" in result.err
 
     def test_a_token_and_none(self, run: Run, model: Path) -> None:
         assert run("serve", model, "--token", "x", "--no-auth").code == 2
         assert "the token is empty" in run("serve", model, "--token", "").err
 
     def test_a_token_file(self, run: Run, model: Path, tmp_path: Path) -> None:
-        done = run("serve", model, "--token-file", tmp_path / "no")
-        assert (done.code, "cannot be read: No such file" in done.err) == (1, True)
+        result = run("serve", model, "--token-file", tmp_path / "no")
+        assert (result.code, "cannot be read: No such file" in result.err) == (1, True)
         (tmp_path / "empty").write_text("\n", encoding="utf-8")
         assert "the token is empty" in run("serve", model, "--token-file", tmp_path / "empty").err
 
@@ -118,32 +118,32 @@ class TestWhatItDoesNotStartWith:
         ],
     )
     def test_a_wrong_option(self, run: Run, model: Path, people: Path, given: list[str], words: str) -> None:
-        done = run("serve", model, f"again={model}", *(each.format(people=people, model=model) for each in given))
-        assert done.code == 2
-        assert words in done.err
+        result = run("serve", model, f"again={model}", *(each.format(people=people, model=model) for each in given))
+        assert result.code == 2
+        assert words in result.err
 
     @pytest.mark.parametrize("origin", ["foo", "example.org", "https://example.org/", "https://a b", "https://*.org"])
     def test_no_origin(self, run: Run, model: Path, origin: str) -> None:
-        done = run("serve", model, "--cors", origin)
-        assert done.code == 2
-        assert "give one such as https://example.org, or * for all" in done.err
+        result = run("serve", model, "--cors", origin)
+        assert result.code == 2
+        assert "give one such as https://example.org, or * for all" in result.err
 
     def test_a_missing_or_damaged_model(self, run: Run, tmp_path: Path) -> None:
-        done = run("serve", tmp_path / "no.countless")
-        assert done.code == 1
-        assert done.err.startswith("error: no such model file")
-        assert len(done.err.splitlines()) == 1
+        result = run("serve", tmp_path / "no.countless")
+        assert result.code == 1
+        assert result.err.startswith("error: no such model file")
+        assert len(result.err.splitlines()) == 1
         (tmp_path / "bad.countless").write_bytes(b"PK nothing")
-        done = run("serve", tmp_path / "bad.countless")
-        assert done.code == 1
-        assert "bad.countless" in done.err
-        assert len(done.err.splitlines()) == 1
+        result = run("serve", tmp_path / "bad.countless")
+        assert result.code == 1
+        assert "bad.countless" in result.err
+        assert len(result.err.splitlines()) == 1
 
     def test_a_port_that_is_taken(self, run: Run, model: Path) -> None:
         with listen("127.0.0.1", 0) as taken:
-            done = run("serve", model, "--port", taken.getsockname()[1])
-        assert done.code == 1
-        assert "choose another --host or --port" in done.err
+            result = run("serve", model, "--port", taken.getsockname()[1])
+        assert result.code == 1
+        assert "choose another --host or --port" in result.err
 
     def test_no_such_address(self) -> None:
         with pytest.raises(CountlessError, match="cannot listen at 192"):
@@ -153,9 +153,9 @@ class TestWhatItDoesNotStartWith:
         for name in [name for name in sys.modules if name.startswith("countless.serve")]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "fastapi", None)
-        done = run("serve", model)
-        assert done.code == 1
-        assert done.err == "error: the service needs more packages: pip install 'countless[serve]'\n"
+        result = run("serve", model)
+        assert result.code == 1
+        assert result.err == "error: the service needs more packages: pip install 'countless[serve]'\n"
 
 
 class TestNames:

@@ -85,13 +85,13 @@ def test_the_old_model_is_freed(start: Callable[..., Client], file: Path, other:
         client.ask(question, where=QUESTION)
         assert client.ask(question, where="agee > 3").status == 422  # its error has frames that know the model
     client.ask("distribution", columns=["age", "city"], where=QUESTION)
-    assert len(client.service.kept) == 3
+    assert len(client.service.cache) == 3
     replace(file, other)
     until(lambda: reloads(client))
     gc.collect()
     until(lambda: old() is None)
-    assert len(client.service.kept) == 0
-    assert client.service.kept.bytes == 0
+    assert len(client.service.cache) == 0
+    assert client.service.cache.bytes == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"PK nothing"])

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from countless import Estimator
 from countless.cancellation import ComputationCancelledError, cancellable, check_cancelled
 from countless.serve import worker_threads as work
-from countless.serve.answer_cache import Kept
+from countless.serve.answer_cache import AnswerCache
 from countless.serve.api.errors import RefusalError
 from countless.serve.models import Served
-from countless.serve.worker_threads import Work
+from countless.serve.worker_threads import WorkerPool
 from tests.serve.conftest import Client
 from tests.serve.test_answers import without_times
 
@@ -64,7 +64,7 @@ def wait_for(client: Client) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 60)), max_size=40))
 def test_what_is_kept_is_bounded(answers: list[tuple[str, int]]) -> None:
-    cache = Kept(3, 100)
+    cache = AnswerCache(3, 100)
     latest: dict[str, bytes] = {}
     for name, size in answers:
         cache.put(name, b"x" * size)
@@ -79,7 +79,7 @@ def test_what_is_kept_is_bounded(answers: list[tuple[str, int]]) -> None:
 
 
 def test_an_answer_too_large_to_keep() -> None:
-    cache = Kept(3, 10)
+    cache = AnswerCache(3, 10)
     cache.put("a", b"x")
     cache.put("b", b"x" * 10)
     assert (cache.get("a"), cache.get("b")) == (b"x", None)
@@ -93,7 +93,7 @@ def test_equal_requests_get_the_same_answer(start: Callable[..., Client]) -> Non
     assert client.ask("estimate", where="age > 30 AND married AND score < 1.1").headers["x-cache"] == "miss"
     assert client.ask("sample", count=3).content == client.ask("sample", count=3, seed=None).content
     assert client.ask("sample", count=3, seed=1).headers["x-cache"] == "miss"
-    assert len(client.service.kept) == 4
+    assert len(client.service.cache) == 4
 
 
 def test_counts_in_the_table_and_errors_are_not_kept(start: Callable[..., Client]) -> None:
@@ -101,7 +101,7 @@ def test_counts_in_the_table_and_errors_are_not_kept(start: Callable[..., Client
     for _ in range(2):
         assert client.ask("check", where="TRUE").headers["x-cache"] == "miss"
         assert client.ask("estimate", where="agee > 3").status == 422
-    assert len(client.service.kept) == 0
+    assert len(client.service.cache) == 0
 
 
 def test_equal_questions_at_once_are_one(start: Callable[..., Client], slow: Slow) -> None:
@@ -166,7 +166,7 @@ def test_a_long_list_that_nobody_waits_for_is_left(start: Callable[..., Client],
     slow.let.set()
     wait_for(client)
     assert len(slow.asked) == 8
-    assert len(client.service.kept) == 0
+    assert len(client.service.cache) == 0
 
 
 def test_a_list_that_takes_too_long_is_told_how_many_fit(start: Callable[..., Client], slow: Slow) -> None:
@@ -228,7 +228,7 @@ def test_too_many_are_waiting(start: Callable[..., Client], slow: Slow) -> None:
 def test_one_who_gives_up_does_not_spoil_it_for_others() -> None:
     async def both() -> tuple[Any, Any]:
         let = threading.Event()
-        hasty, patient = Work(1, 9, 0.1), Work(1, 9, 10)
+        hasty, patient = WorkerPool(1, 9, 0.1), WorkerPool(1, 9, 10)
         patient._jobs = hasty._jobs
 
         def compute() -> bytes:
@@ -250,7 +250,7 @@ def test_what_nobody_waits_for_is_given_up() -> None:
 
     async def asked() -> tuple[list[int], tuple[bytes, bool]]:
         steps = [0, 0, 0]
-        hasty, patient = Work(1, 9, 0.1), Work(1, 9, 10)
+        hasty, patient = WorkerPool(1, 9, 0.1), WorkerPool(1, 9, 10)
         patient._pool = hasty._pool
 
         def endless(place: int) -> bytes:
@@ -277,7 +277,7 @@ def test_who_joins_what_is_just_given_up_begins_anew() -> None:
             return b"done"
         raise ComputationCancelledError
 
-    assert asyncio.run(Work(1, 9, 10).answer("a", compute)) == (b"done", False)
+    assert asyncio.run(WorkerPool(1, 9, 10).answer("a", compute)) == (b"done", False)
 
 
 def test_long_answers_of_the_engine_are_given_up(estimator: Estimator) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table as TextTable
 
 from countless.advise import Advised
 from countless.advise import advise as find_advice
@@ -130,9 +129,8 @@ def _show(advised: Advised) -> None:
         console.print(f"passed over {passed_over} that PostgreSQL or the model cannot read", style="yellow")
     if not advised.analyzed:
         console.print("the table was never analyzed: run ANALYZE first, or the planner knows nothing of it")
-    table = TextTable(box=None, pad_edge=False, header_style="bold")
-    for heading in ("planner", "model", *(["rows"] if counted else []), *(["after"] if tried else []), "factor"):
-        table.add_column(heading, justify="right")
+    headings = ("planner", "model", *(["rows"] if counted else []), *(["after"] if tried else []), "factor")
+    table = show.plain_table(right=headings)
     table.add_column("question", overflow="fold")
     for finding in advised.findings:
         figures = [finding.planner, finding.model, *([finding.rows] if counted else [])]
@@ -140,7 +138,7 @@ def _show(advised: Advised) -> None:
         texts = ["" if figure is None else f"{figure:,.0f}" for figure in figures]
         table.add_row(*texts, show.factor(finding.error), finding.where)
     console.print(table)
-    console.print(f"the planner against the model: {_quantiles(advised.before)}")
+    console.print(f"the planner against the model: {_factors(advised.before)}")
     if not advised.suggestions:
         console.print("no statistics would help: the planner's errors are not of columns that depend on each other")
     for index, suggestion in enumerate(advised.suggestions, 1):
@@ -152,11 +150,11 @@ def _show(advised: Advised) -> None:
         console.print(_outcome(advised, advised.after), soft_wrap=True)
 
 
-def _show_suggestion(console: Console, place: int, suggestion: Suggestion) -> None:
-    """What statistics should do, what they did if they were tried, and the statements unless that was nothing."""
+def _show_suggestion(console: Console, number: int, suggestion: Suggestion) -> None:
+    """Print the effect of statistics as predicted and, if they were tried, as measured; and their SQL if they help."""
     effect = suggestion.effect
     expected = f"{suggestion.share:.0%} of its error, {show.plural(suggestion.questions, 'question')}"
-    line = f"{place}. {', '.join(suggestion.statistics.columns)}: {expected}"
+    line = f"{number}. {', '.join(suggestion.statistics.columns)}: {expected}"
     if effect is not None:
         factors = f"the mean factor {show.factor(effect.before)} became {show.factor(effect.after)}"
         line += f"; tried, {factors}" + ("" if effect.helped else ": they do not help, and are left out")
@@ -167,13 +165,15 @@ def _show_suggestion(console: Console, place: int, suggestion: Suggestion) -> No
 
 
 def _outcome(advised: Advised, after: dict[str, float]) -> str:
-    helped = sum(one.effect is not None and one.effect.helped for one in advised.suggestions)
+    helped = sum(suggestion.effect is not None and suggestion.effect.helped for suggestion in advised.suggestions)
     if not helped:
         return "none of them helps: all of it was undone"
-    what = "they were created, and ANALYZE was run" if advised.applied == "kept" else "all of it was undone"
-    which = "them" if helped == len(advised.suggestions) else f"the {helped} of {len(advised.suggestions)} that help"
-    return f"with {which}: {_quantiles(after)}; {what}"
+    outcome = "they were created, and ANALYZE was run" if advised.applied == "kept" else "all of it was undone"
+    statistics = (
+        "them" if helped == len(advised.suggestions) else f"the {helped} of {len(advised.suggestions)} that help"
+    )
+    return f"with {statistics}: {_factors(after)}; {outcome}"
 
 
-def _quantiles(facts: dict[str, float]) -> str:
-    return ", ".join(f"{name} {show.factor(value)}" for name, value in facts.items())
+def _factors(quantiles: dict[str, float]) -> str:
+    return ", ".join(f"{name} {show.factor(value)}" for name, value in quantiles.items())

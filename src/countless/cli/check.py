@@ -13,7 +13,7 @@ from countless.data.sources.csv_files import CsvFile
 from countless.estimator.estimator import Estimator
 from countless.estimator.updating.check import QUERIES, SAMPLE, THRESHOLD, Check
 
-DRIFTED = 3  # the exit code of a model that is no longer true
+DRIFTED = 3  # the exit code if the model no longer matches the table
 
 
 @click.command(
@@ -78,9 +78,9 @@ def check(
 
 def _show(result: Check) -> None:
     console = show.results()
-    whole = "all of them" if result.sample == result.table_rows else f"{show.plural(result.sample, 'row')} of them"
+    compared = "all of them" if result.sample == result.table_rows else f"{show.plural(result.sample, 'row')} of them"
     console.print(
-        f"{show.plural(result.table_rows, 'row')}, {result.growth:+.1%} since the model was made; compared: {whole}"
+        f"{show.plural(result.table_rows, 'row')}, {result.growth:+.1%} since the model was made; compared: {compared}"
     )
     table = show.plain_table("column", "drift", "new values", "what differs most")
     for drift in sorted(result.columns, key=lambda drift: -drift.drift):

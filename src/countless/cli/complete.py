@@ -66,12 +66,12 @@ def complete(
     completed.write(output)
     if cells is not None:
         completed.cells.write(str(cells))
-    console.print(f"{_told(completed)}; wrote {output}{'' if cells is None else f' and {cells}'}", soft_wrap=True)
+    console.print(f"{_summary(completed)}; wrote {output}{'' if cells is None else f' and {cells}'}", soft_wrap=True)
 
 
-def _told(completed: Completed) -> str:
+def _summary(completed: Completed) -> str:
     rows = show.plural(completed.rows, "row")
     if not len(completed.cells) and not completed.left:
         return f"nothing was missing in {rows}"
-    left = f", left {show.plural(completed.left, 'missing text')} out" if completed.left else ""
-    return f"filled in {show.plural(len(completed.cells), 'cell')} of {rows}{left}"
+    omitted = f", left {show.plural(completed.left, 'missing text')} out" if completed.left else ""
+    return f"filled in {show.plural(len(completed.cells), 'cell')} of {rows}{omitted}"

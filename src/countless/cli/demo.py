@@ -54,8 +54,8 @@ URLS_MODEL = "npm_urls.countless"
 COLUMNS_SECONDS = 70.0
 TEXT_SECONDS = 20.0
 SURVEY_WEIGHT = ("fnlwgt",)  # nobody filters on it
-EVIDENCE = "10%"  # by default these small tables would be kept whole, and the network would have nothing to show
-WHOLE = (
+EVIDENCE = "10%"  # by default the file would hold all rows of these small tables, and the network would not be used
+EVIDENCE_NOTE = (
     "By default a fit keeps tables of up to 100,000 rows whole, and counts: on these two every answer would be exact.\n"
     "Here it keeps one row in ten, the evidence rows, to show how a large table is answered."
 )
@@ -65,7 +65,7 @@ RANDOM_SEED = 2020
 
 @dataclass(frozen=True)
 class DemoContender:
-    """A column of the demo's tables."""
+    """A method that the demo compares, and its name."""
 
     name: str
     answer: Callable[[str], Estimate]
@@ -97,13 +97,13 @@ def demo(model: Path, refit: bool) -> int:
     table = Table.encode(adult())
     contenders = (*_halves(estimator), DemoContender("independence", Independence(table).estimate))
     source = Source.open(adult())
-    console.print(f"\n{WHOLE}", soft_wrap=True)
+    console.print(f"\n{EVIDENCE_NOTE}", soft_wrap=True)
     console.print(f"\nhow many of {estimator.rows:,} people?", style="bold")
     for line in _beside_the_truth(QUERIES, contenders, source.counts(QUERIES)):
         console.print(line, soft_wrap=True)
     console.print(f"\nhow many of {urls.rows:,} URLs?", style="bold")
-    own, _, evidence = _halves(urls)  # text has no network by default, and counts and evidence answer
-    readers = (own, evidence, DemoContender("DuckDB's guess", DuckDbGuess(npm_urls()).estimate))
+    countless, _, evidence = _halves(urls)  # text has no network by default, and counts and evidence answer
+    readers = (countless, evidence, DemoContender("DuckDB's guess", DuckDbGuess(npm_urls()).estimate))
     for line in _beside_the_truth(PATTERNS, readers, Source.open(npm_urls()).counts(PATTERNS)):
         console.print(line, soft_wrap=True)
     console.print()
@@ -116,7 +116,7 @@ def demo(model: Path, refit: bool) -> int:
 
 
 def _halves(estimator: Estimator) -> tuple[DemoContender, ...]:
-    """Countless, and what it makes its answers of: the model alone, and the evidence rows alone."""
+    """Countless, and the two halves of its answers: the model alone, and the evidence rows alone."""
 
     def evidence_alone(where: str) -> Estimate:
         answer = estimator.estimate(where)
@@ -152,26 +152,26 @@ def _fitted(model: Path, console: show.CommandConsole, refit: bool, table: Path,
         return estimator
     hold("demo", model)
     try:
-        kept = {"resume": not refit, "checkpoint": checkpoint_of(model), "codes": codes_of(model)}
-        return fit_and_save(console, table, model, FitOptions.of(kept | options))
+        resuming = {"resume": not refit, "checkpoint": checkpoint_of(model), "codes": codes_of(model)}
+        return fit_and_save(console, table, model, FitOptions.of(resuming | options))
     except TrainingError as error:
         raise TrainingError(f"{error} (countless demo --refit starts again)") from None
 
 
 def _beside_the_truth(queries: Sequence[str], contenders: tuple[DemoContender, ...], truths: list[int]) -> list[str]:
-    """Two lines a query: the clause, and the numbers below their headings."""
+    """Two lines for each query: the clause, and the numbers below their headings."""
     layout = "{:>8} {:>9} {:>17} {:>8} {:>6}" + " {:>25}" * (len(contenders) - 1)
     headings = [f"{contender.name} (q-error)" for contender in contenders[1:]]
     lines = [layout.format("truth", "estimate", "90% interval", "q-error", "ms", *headings)]
     for where, truth in zip(queries, truths, strict=True):
-        own, *others = (contender.answer(where) for contender in contenders)
+        estimate, *alternatives = (contender.answer(where) for contender in contenders)
         numbers = layout.format(
             show.rows(truth),
-            show.rows(own.rows),
-            f"{show.rows(own.low)} - {show.rows(own.high)}",
-            show.factor(q_error(own.rows, truth)),
-            f"{own.ms:.1f}",
-            *(f"{show.rows(other.rows)} ({show.factor(q_error(other.rows, truth))})" for other in others),
+            show.rows(estimate.rows),
+            f"{show.rows(estimate.low)} - {show.rows(estimate.high)}",
+            show.factor(q_error(estimate.rows, truth)),
+            f"{estimate.ms:.1f}",
+            *(f"{show.rows(answer.rows)} ({show.factor(q_error(answer.rows, truth))})" for answer in alternatives),
         )
         lines += ["", where, numbers]
     return lines
@@ -184,7 +184,7 @@ def _random(estimator: Estimator, contenders: tuple[DemoContender, ...], source:
     for heading in ("median", "p95", "p99", "max", "ms (median)"):
         table.add_column(heading, justify="right")
     for contender in contenders:
-        facts = evaluate(contender.answer, queries, contender.name).to_json()
-        errors = [show.factor(facts["q_error"][name]) for name in ("p50", "p95", "p99", "max")]
-        table.add_row(contender.name, *errors, f"{facts['latency_ms']['p50']:.2f}")
+        figures = evaluate(contender.answer, queries, contender.name).to_json()
+        errors = [show.factor(figures["q_error"][name]) for name in ("p50", "p95", "p99", "max")]
+        table.add_row(contender.name, *errors, f"{figures['latency_ms']['p50']:.2f}")
     return table

@@ -29,7 +29,7 @@ from countless.extensions import PICTURES, installed, load
 
 
 class Numbers(click.ParamType[tuple[int, int]]):
-    """A number, or a least and a largest one: ``5-12``."""
+    """A number, or a range of numbers: ``5-12``."""
 
     name = "a-b"
 
@@ -37,10 +37,10 @@ class Numbers(click.ParamType[tuple[int, int]]):
         if isinstance(value, tuple):
             return value
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", str(value).strip())
-        least, most = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
-        if not 1 <= least <= most:
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= low <= high:
             self.fail(f"{value!r} is not a range: write 8, or 5-12", param, ctx)
-        return least, most
+        return low, high
 
 
 @click.command(
@@ -143,7 +143,7 @@ class Stages:
         self._bar.stop()
 
     def tell(self, stage: str, done: int, total: int) -> None:
-        """What is done, how far it is, and of how much."""
+        """Show the stage, and how much of it is done."""
         if stage != self._stage:
             self._stage = stage
             queries = f"{total:,} quer{'y' if total == 1 else 'ies'}"

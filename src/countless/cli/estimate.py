@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,53 +54,47 @@ def estimate(
     """
     if (where is None) == (queries is None):
         raise click.UsageError("give either a WHERE clause or --file")
+    options = {"method": method, "particles": particles, "table_rows": table_rows}
     with leaving_at_once():
-        return _answered(Estimator.load(model), where, queries, as_json, method, particles, table_rows)
+        estimator = Estimator.load(model)
+        if where is not None:
+            return _estimate_one(estimator, where, as_json, options)
+        assert queries is not None
+        return _estimate_file(estimator, queries, as_json, options)
 
 
-def _answered(
-    estimator: Estimator,
-    where: str | None,
-    queries: Path | None,
-    as_json: bool,
-    method: str,
-    particles: int | None,
-    table_rows: int | None,
-) -> int:
-    """Print the answers; the exit code."""
-    if where is not None:
-        answer = estimator.estimate(where, method=method, particles=particles, table_rows=table_rows)
-        click.echo(json.dumps(answer.to_json(), ensure_ascii=False) if as_json else _line(answer))
-        if not answer.calibrated:
-            click.echo(f"note: {UNCALIBRATED}", err=True)
-        if answer.rows == 0:
-            for sentence in estimator.explain(where).unseen:
-                click.echo(f"note: {sentence}", err=True)
-        return 0
-    assert queries is not None
+def _estimate_one(estimator: Estimator, where: str, as_json: bool, options: dict[str, Any]) -> int:
+    """Print the answer to one clause, with notes; return the exit code."""
+    answer = estimator.estimate(where, **options)
+    click.echo(_json(answer.to_json()) if as_json else _line(answer))
+    if not answer.calibrated:
+        click.echo(f"note: {UNCALIBRATED}", err=True)
+    if answer.rows == 0:
+        for sentence in estimator.explain(where).unseen:
+            click.echo(f"note: {sentence}", err=True)
+    return 0
+
+
+def _estimate_file(estimator: Estimator, queries: Path, as_json: bool, options: dict[str, Any]) -> int:
+    """Print the answer to each line of a file, or its error; return the exit code."""
     lines = [
         (number, line)
         for number, line in enumerate(_lines(queries), 1)
         if line.strip() and not line.lstrip().startswith("--")
     ]
-    answers = estimator.answer_many(
-        [line for _, line in lines], method=method, particles=particles, table_rows=table_rows
-    )
-    for (number, line), found in zip(lines, answers, strict=True):
-        _echo(found, number, line, as_json)
-    return 1 if any(isinstance(found, CountlessError) for found in answers) else 0
+    results = estimator.answer_many([line for _, line in lines], **options)
+    for (number, line), result in zip(lines, results, strict=True):
+        if not isinstance(result, CountlessError):
+            click.echo(_json(result.to_json()) if as_json else f"{_line(result)}  {result.where}")
+        elif as_json:
+            click.echo(_json({"where": line.strip(), "line": number, "error": str(result)}))
+        else:
+            click.echo(f"line {number}: error: {result}", err=True)
+    return 1 if any(isinstance(result, CountlessError) for result in results) else 0
 
 
-def _echo(answered: Estimate | CountlessError, number: int, line: str, as_json: bool) -> None:
-    if isinstance(answered, CountlessError) and not as_json:
-        click.echo(f"line {number}: error: {answered}", err=True)
-    elif isinstance(answered, CountlessError):
-        click.echo(json.dumps({"where": line.strip(), "line": number, "error": str(answered)}, ensure_ascii=False))
-    else:
-        answer = (
-            json.dumps(answered.to_json(), ensure_ascii=False) if as_json else f"{_line(answered)}  {answered.where}"
-        )
-        click.echo(answer)
+def _json(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False)
 
 
 def _lines(path: Path) -> list[str]:

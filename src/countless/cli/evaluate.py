@@ -35,7 +35,7 @@ from countless.workload import Query
 
 ALL = "all"
 PARQUET = (".parquet", ".pq")
-COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
+COMPARED = ("p50", "p95", "p99", "max")  # quantiles of the q-error in the table of baselines
 
 
 @click.command(
@@ -157,7 +157,7 @@ def evaluate(
     if uses_evidence(method):
         method = estimator.estimate("TRUE").method  # the model's own, if there are no evidence rows
 
-    def asked_by(name: str) -> Callable[[str], Estimate]:
+    def answer_by(name: str) -> Callable[[str], Estimate]:
         answer = partial(estimator.estimate, method=name, particles=particles, summary=summary)
         return or_refused(answer) if kinds else answer
 
@@ -168,29 +168,30 @@ def evaluate(
         if not names:
             task = bar.add_task("answering", total=len(questions))
             with ExitStack() as stack:
-                answer = asked_by(method)
+                answer = answer_by(method)
                 if method in BASELINES:
                     answer = stack.enter_context(closing(make(method, material))).estimate
                 evaluation = evaluate_answers(
                     answer, questions, method, lambda done, total: bar.update(task, completed=done)
                 )
         else:
-            own = [method, MODEL_METHOD] if uses_evidence(method) else [method]  # the model alone, beside both together
-            task = bar.add_task("answering", total=len(questions) * (len(own) + len(names)))
+            model_methods = [method, MODEL_METHOD] if uses_evidence(method) else [method]  # with and without evidence
+            task = bar.add_task("answering", total=len(questions) * (len(model_methods) + len(names)))
             size = model.stat().st_size
             compared = [
-                put_to(name, asked_by(name), questions, size, on_query=lambda: bar.advance(task)) for name in own
+                put_to(name, answer_by(name), questions, size, on_query=lambda: bar.advance(task))
+                for name in model_methods
             ]
-            others = compare(_with_share(names, share), material, questions, lambda: bar.advance(task))
-            compared += _told(others, console)
+            comparisons = compare(_with_share(names, share), material, questions, lambda: bar.advance(task))
+            compared += _announced(comparisons, console)
     if names:
         _show_compared(compared, questions, as_json)
         return
-    facts = {**evaluation.to_json(), **(evaluation.groups() if kinds else {}), **_sizes(model, os.fspath(table))}
+    report = {**evaluation.to_json(), **(evaluation.groups() if kinds else {}), **_sizes(model, os.fspath(table))}
     if as_json:
-        click.echo(json.dumps(facts))
+        click.echo(json.dumps(report))
     else:
-        _show(evaluation, facts)
+        _show(evaluation, report)
 
 
 def _sizes(model: Path, table: str) -> dict[str, int | None]:
@@ -203,70 +204,70 @@ def _sizes(model: Path, table: str) -> dict[str, int | None]:
 
 
 def _with_share(names: Sequence[str], share: float) -> list[str]:
-    """The names; that of the row sample has its share, unless it is the default."""
+    """The names, with the share in that of the row sample unless it is the default."""
     usual = share == SHARE
     return [f"row-sample-{100 * share:.10g}%" if name == "row-sample" and not usual else name for name in names]
 
 
-def _told(others: Iterable[Compared], console: Console) -> list[Compared]:
-    """Every method as it is done, with a line on standard error."""
-    done = []
-    for item in others:
-        console.print(f"{item.method}: " + (f"{item.answered:,} answers" if item.answered else "no answers"))
-        done.append(item)
-    return done
+def _announced(comparisons: Iterable[Compared], console: Console) -> list[Compared]:
+    """All comparisons; each is announced on standard error when it is finished."""
+    finished = []
+    for method in comparisons:
+        console.print(f"{method.method}: " + (f"{method.answered:,} answers" if method.answered else "no answers"))
+        finished.append(method)
+    return finished
 
 
 def _show_compared(compared: Sequence[Compared], questions: Sequence[Query], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([item.to_json() for item in compared]))
+        click.echo(json.dumps([method.to_json() for method in compared]))
         return
     console = show.results()
     table = show.plain_table("method", right=("kept", "prepared", "median ms", "p99 ms", *COMPARED))
-    for item in compared:
-        table.add_row(item.method, *_figures(item))
+    for method in compared:
+        table.add_row(method.method, *_figures(method))
     console.print(f"{len(questions):,} queries; bytes kept, seconds to prepare, latency, q-errors:")
     console.print(table)
-    for item in compared:
-        if item.problem is not None and not item.answered:
-            console.print(f"{item.method} cannot answer: {item.problem}", soft_wrap=True)
-        elif item.answered < len(questions):
-            reason = item.problem or "it is slow, so it was asked the first ones only"
+    for method in compared:
+        if method.problem is not None and not method.answered:
+            console.print(f"{method.method} cannot answer: {method.problem}", soft_wrap=True)
+        elif method.answered < len(questions):
+            reason = method.problem or "it is slow, so it was asked the first ones only"
             console.print(
-                f"{item.method} answered {item.answered:,} of {len(questions):,} queries: {reason}", soft_wrap=True
+                f"{method.method} answered {method.answered:,} of {len(questions):,} queries: {reason}", soft_wrap=True
             )
 
 
-def _figures(item: Compared) -> list[str]:
-    facts = item.to_json()
-    kept = "-" if item.bytes is None else show.size(item.bytes)
-    prepared = "-" if item.seconds is None else f"{item.seconds:.1f} s"
-    if item.evaluation is None:
-        return [kept, prepared, *["-"] * (2 + len(COMPARED))]
-    latency = [f"{facts['latency_ms'][name]:.2f}" for name in ("p50", "p99")]
-    return [kept, prepared, *latency, *(show.factor(facts["q_error"][name]) for name in COMPARED)]
+def _figures(method: Compared) -> list[str]:
+    figures = method.to_json()
+    stored = "-" if method.bytes is None else show.size(method.bytes)
+    prepared = "-" if method.seconds is None else f"{method.seconds:.1f} s"
+    if method.evaluation is None:
+        return [stored, prepared, *["-"] * (2 + len(COMPARED))]
+    latency = [f"{figures['latency_ms'][name]:.2f}" for name in ("p50", "p99")]
+    return [stored, prepared, *latency, *(show.factor(figures["q_error"][name]) for name in COMPARED)]
 
 
-def _show(evaluation: Evaluation, facts: dict[str, Any]) -> None:
+def _show(evaluation: Evaluation, report: dict[str, Any]) -> None:
     console = show.results()
     console.print(
-        f"{facts['queries']:,} queries, method {facts['method']}; q-error, the factor between estimate and truth:"
+        f"{report['queries']:,} queries, method {report['method']}; q-error, the factor between estimate and truth:"
     )
-    console.print(_errors(facts))
+    console.print(_errors(report))
     groups = [
-        (facts["by_class"], ""),
-        (facts.get("by_filters", {}), " filters"),
-        (facts.get("by_estimate", {}), " rows"),
+        (report["by_class"], ""),
+        (report.get("by_filters", {}), " filters"),
+        (report.get("by_estimate", {}), " rows"),
     ]
     if any(group for group, _ in groups):
         console.print(_groups(groups))
-    latency = facts["latency_ms"]
+    latency = report["latency_ms"]
     console.print(
         f"latency {latency['p50']:.2f} ms median, {latency['p99']:.2f} ms p99; "
-        f"the truth is inside the 90% error bar of {facts['coverage']:.1%}; "
-        f"the median bar's high end is {show.factor(facts['width'])} times its low end"
+        f"the truth is inside the 90% error bar of {report['coverage']:.1%}; "
+        f"the median bar's high end is {show.factor(report['width'])} times its low end"
     )
-    console.print(_told_sizes(facts))
+    console.print(_sizes_text(report))
     if evaluation.refused:
         refused = show.plural(evaluation.refused, "question")
         console.print(f"{refused} refused, which counts as an answer of 0 rows; countless explain says why")
@@ -276,13 +277,13 @@ def _show(evaluation: Evaluation, facts: dict[str, Any]) -> None:
         console.print(f"  {show.factor(error)}  {answer}, truth {query.rows:,}  {query.where}", soft_wrap=True)
 
 
-def _errors(facts: dict[str, Any]) -> TextTable:
+def _errors(report: dict[str, Any]) -> TextTable:
     """The q-errors of all queries, and of those that keep some rows."""
-    table = show.plain_table("", "queries", *facts["q_error"])
+    table = show.plain_table("", "queries", *report["q_error"])
     for label, ending in (("all", ""), ("10 true rows or more", "_10_rows")):
-        if facts[f"queries{ending}"]:
-            errors = facts[f"q_error{ending}"].values()
-            table.add_row(label, f"{facts[f'queries{ending}']:,}", *map(show.factor, errors))
+        if report[f"queries{ending}"]:
+            errors = report[f"q_error{ending}"].values()
+            table.add_row(label, f"{report[f'queries{ending}']:,}", *map(show.factor, errors))
     return table
 
 
@@ -290,15 +291,15 @@ def _groups(groups: Iterable[tuple[dict[str, Any], str]]) -> TextTable:
     """A line for every group that has queries: q-errors, how often the error bar holds, and its median width."""
     table = show.plain_table("group", "queries", "refused", *QUANTILES, "in the bar", "high/low")
     for group, ending in groups:
-        for label, told in group.items():
-            if told["queries"]:
-                errors = [show.factor(told[name]) for name in QUANTILES]
-                bars = (f"{told['coverage']:.1%}", show.factor(told["width"]))
-                table.add_row(label + ending, f"{told['queries']:,}", f"{told['refused']:,}", *errors, *bars)
+        for label, figures in group.items():
+            if figures["queries"]:
+                errors = [show.factor(figures[name]) for name in QUANTILES]
+                bars = (f"{figures['coverage']:.1%}", show.factor(figures["width"]))
+                table.add_row(label + ending, f"{figures['queries']:,}", f"{figures['refused']:,}", *errors, *bars)
     return table
 
 
-def _told_sizes(facts: dict[str, Any]) -> str:
-    own, table = facts["model_bytes"], facts["table_bytes"]
-    ratio = "" if table is None else f", {own / table:.1%} of the table's {show.size(table)}"
-    return f"the model file has {show.size(own)}{ratio}"
+def _sizes_text(report: dict[str, Any]) -> str:
+    model_size, table_size = report["model_bytes"], report["table_bytes"]
+    ratio = "" if table_size is None else f", {model_size / table_size:.1%} of the table's {show.size(table_size)}"
+    return f"the model file has {show.size(model_size)}{ratio}"

@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from countless.cli.model_files.files_beside import checkpoint_of, codes_of
-from countless.cli.model_files.fit_record import REPORTED, Run
+from countless.cli.model_files.fit_record import REPORT_FIELD, Run
 from countless.cli.model_files.locking import hold
 from countless.cli.model_files.longer_training import longer_training, table_words
 from countless.cli.model_files.rewriting import require_whole
 from countless.cli.parameters.config_file import config_option
-from countless.cli.parameters.settings import GroupedCommand, GroupedOption, made_from, options_from
+from countless.cli.parameters.settings import GroupedCommand, GroupedOption, options_from, options_of
 from countless.cli.terminal import display as show
 from countless.cli.terminal.fit_progress import fit_and_save, require_writable
 from countless.data.sources.csv_files import with_csv_options
@@ -90,7 +90,7 @@ def fit(
     quiet: bool,
     as_json: bool,
     progress: str,
-    **given: Any,
+    **values: Any,
 ) -> int:
     """Learn a table and write a model file.
 
@@ -122,12 +122,12 @@ def fit(
     (docs/scaling.md).
     """
     if source is None:
-        source, given["query"] = given["query"], None
+        source, values["query"] = values["query"], None
         if source is None:
             raise click.UsageError(
                 "Missing argument 'SOURCE': give a file, a database, or --query \"FROM 'orders.csv'\""
             )
-    options = _options(output, text_preset, given)
+    options = _options(output, text_preset, values)
     resume = options.resources.resume
     words = table_words(with_csv_options(source, options.reading.csv), options.reading.table, options.reading.query)
     console = show.progress(only_warnings=quiet, as_json=progress == "json")
@@ -139,8 +139,8 @@ def fit(
     message = _how_it_starts(run, output, resume, longer)
     if message is None:
         require_whole(read(output).report, output, words)
-        told = f"nothing to resume: {output} is finished, of this table and with these options"
-        console.print(f"{told}; {longer}; to fit it anew leave --resume out", soft_wrap=True)
+        message = f"nothing to resume: {output} is finished, of this table and with these options"
+        console.print(f"{message}; {longer}; to fit it anew leave --resume out", soft_wrap=True)
         return 0
     if message:
         console.print(message, soft_wrap=True)
@@ -151,14 +151,14 @@ def fit(
         output,
         beside=beside,
         on_training=(lambda: None) if resume else run.replace_earlier,
-        facts={REPORTED: run.to_json()},
+        report_fields={REPORT_FIELD: run.to_json()},
         options=options,
         keep=keep_training,
         began=click.get_current_context().obj,
     )
     if as_json:
-        facts = {"file": str(output), "file_bytes": output.stat().st_size, "warnings": console.warnings}
-        click.echo(json.dumps(facts | estimator.info(), ensure_ascii=False))
+        file = {"file": str(output), "file_bytes": output.stat().st_size, "warnings": console.warnings}
+        click.echo(json.dumps(file | estimator.info(), ensure_ascii=False))
     if estimator.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far; add --resume to continue", style="yellow")
         return 130
@@ -167,32 +167,32 @@ def fit(
 
 
 def _beside(output: Path, shared: Path | None) -> Path:
-    """The path beside which a fit keeps its checkpoint and codes."""
+    """The path beside which a fit writes its checkpoint and codes."""
     return output if shared is None else shared / output.name
 
 
-def _options(output: Path, text_preset: str | None, given: Mapping[str, Any]) -> FitOptions:
+def _options(output: Path, text_preset: str | None, values: Mapping[str, Any]) -> FitOptions:
     """The options that the command was given."""
-    beside = _beside(output, given["shared"])
-    asked = given["text_model"] or text_preset is not None or given["text_masking"] != TextNetwork().masking
+    beside = _beside(output, values["shared"])
+    has_text_model = values["text_model"] or text_preset is not None or values["text_masking"] != TextNetwork().masking
     return FitOptions(
-        made_from(ReadingOptions, given),
-        replace(made_from(Network, given), text_model=asked),
-        replace(TEXT_PRESETS[text_preset or "default"], masking=given["text_masking"]),
-        made_from(TrainingOptions, given),
-        made_from(ResourceOptions, given, checkpoint=checkpoint_of(beside), codes=codes_of(beside)),
-        made_from(StorageOptions, given),
+        options_of(ReadingOptions, values),
+        replace(options_of(Network, values), text_model=has_text_model),
+        replace(TEXT_PRESETS[text_preset or "default"], masking=values["text_masking"]),
+        options_of(TrainingOptions, values),
+        options_of(ResourceOptions, values, checkpoint=checkpoint_of(beside), codes=codes_of(beside)),
+        options_of(StorageOptions, values),
     )
 
 
 def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | None:
-    """The message about an earlier fit, if there is one; None if its model is finished."""
-    left = run.left
-    names = " and ".join(map(str, left))
-    if left and resume:
+    """A message about an earlier fit, empty if there was none; None if its model is finished."""
+    leftovers = run.leftovers
+    names = " and ".join(map(str, leftovers))
+    if leftovers and resume:
         run.require_same_options(longer if is_model(output) else "")
         return f"continuing from {names}"
-    if left:
+    if leftovers:
         return f"starting again and replacing {names} of an earlier run (--resume continues it)"
     if not resume:
         return ""
@@ -202,4 +202,4 @@ def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | N
     if is_model(output):
         difference = run.differs_from(output)
         return None if difference is None else f"nothing to resume: {difference}; starting again"
-    return f"nothing to resume: there is no {checkpoint_of(run.place)}; starting again"
+    return f"nothing to resume: there is no {checkpoint_of(run.output)}; starting again"

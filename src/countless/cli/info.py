@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,73 +25,86 @@ def info(model: Path, as_json: bool) -> None:
     """What does MODEL hold?"""
     with leaving_at_once():
         estimator = Estimator.load(model)
-    facts = {**estimator.info(), "bytes": member_bytes(model)}
+    properties = {**estimator.info(), "bytes": member_bytes(model)}
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        click.echo(json.dumps(properties, ensure_ascii=False))
         return
     console = show.results()
-    count = len(facts["columns"]) + len(facts["texts"])
-    console.print(f"{model}: {facts['rows']:,} rows, {show.plural(count, 'column')}, {show.size(model.stat().st_size)}")
+    count = len(properties["columns"]) + len(properties["texts"])
+    size = show.size(model.stat().st_size)
+    console.print(f"{model}: {properties['rows']:,} rows, {show.plural(count, 'column')}, {size}")
     console.print(show.columns_table(estimator.schema))
-    for column in facts["derived"]:
-        console.print(f"derived   {column['name']}: {column['sql']}", soft_wrap=True)
-    for column in facts["left_out"]:
-        console.print(f"left out  {column['name']}: {column['reason']}")
-    network = facts["model"]
+    for line in _lines(properties):
+        console.print(line, soft_wrap=True)
+
+
+def _lines(properties: dict[str, Any]) -> Iterator[str]:
+    """All that a file holds beside the columns, a line for each item."""
+    for column in properties["derived"]:
+        yield f"derived   {column['name']}: {column['sql']}"
+    for column in properties["left_out"]:
+        yield f"left out  {column['name']}: {column['reason']}"
+    yield from _column_model_lines(properties)
+    yield from _text_model_lines(properties)
+    yield f"size      {properties['parameters']:,} parameters"
+    yield from _training_lines(properties["training"])
+    evidence = properties["evidence"]
+    if evidence:
+        rows, size = show.plural(evidence["rows"], "row"), show.size(evidence["bytes"])
+        yield f"evidence  {rows} of the table, whole, in {size} of the file (countless strip leaves them out)"
+    else:
+        yield "evidence  none: no rows of the table are in the file, so the network and exact counts answer alone"
+    yield f"bytes     {_shares(properties['bytes'], [text['name'] for text in properties['texts']])}"
+    yield f"interval  {show.error_bars(properties['interval'])}"
+    yield f"library   Countless {properties['library']}"
+    yield f"engine    {_engine(properties['compiled'])}"
+
+
+def _column_model_lines(properties: dict[str, Any]) -> Iterator[str]:
+    network, counts = properties["model"], properties["counts"]
     if network:
-        console.print(
-            f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
-            f"{_orders(network)}"
+        sizes = f"{network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
+        yield f"model     {sizes}{_orders(network)}"
+    if counts:
+        columns, pairs = show.plural(counts["columns"], "column"), show.plural(counts["pairs"], "pair")
+        sparse = f"({counts['sparse_pairs']} value by value), counted in the table, {show.size(counts['bytes'])}"
+        yield f"summary   of {columns} and {pairs} of columns {sparse}"
+
+
+def _text_model_lines(properties: dict[str, Any]) -> Iterator[str]:
+    network = properties["text_model"]
+    if network:
+        names = ", ".join(text["name"] for text in properties["texts"])
+        grams = f"n-grams of {', '.join(map(str, network['grams']))} in {network['buckets']:,} buckets"
+        yield (
+            f"model     of {names}: a Transformer of {show.plural(network['blocks'], 'block')}, width "
+            f"{network['width']}, inner {network['inner']}, {show.plural(network['heads'], 'head')}, "
+            f"{grams if network['grams'] else 'n-grams none'}"
         )
-    if facts["counts"]:
-        counted = facts["counts"]
-        console.print(
-            f"summary   of {show.plural(counted['columns'], 'column')} and {show.plural(counted['pairs'], 'pair')} of "
-            f"columns ({counted['sparse_pairs']} value by value), counted in the table, {show.size(counted['bytes'])}"
-        )
-    if facts["text_model"]:
-        sizes, names = facts["text_model"], ", ".join(text["name"] for text in facts["texts"])
-        grams = f"n-grams of {', '.join(map(str, sizes['grams']))} in {sizes['buckets']:,} buckets"
-        console.print(
-            f"model     of {names}: a Transformer of {show.plural(sizes['blocks'], 'block')}, width "
-            f"{sizes['width']}, inner {sizes['inner']}, {show.plural(sizes['heads'], 'head')}, "
-            f"{grams if sizes['grams'] else 'n-grams none'}",
-            soft_wrap=True,
-        )
-    for text in facts["texts"]:
-        if text["summary"]:
-            counted = text["summary"]
-            sampled = f", estimated from {counted['sampled_rows']:,} rows" if "sampled_rows" in counted else ""
-            console.print(
-                f"summary   of {text['name']}: {counted['substrings']:,} substrings that occur in at least "
-                f"{counted['threshold']} rows{sampled}, {show.size(counted['bytes'])}"
+    for text in properties["texts"]:
+        counts = text["summary"]
+        if counts:
+            sampled = f", estimated from {counts['sampled_rows']:,} rows" if "sampled_rows" in counts else ""
+            yield (
+                f"summary   of {text['name']}: {counts['substrings']:,} substrings that occur in at least "
+                f"{counts['threshold']} rows{sampled}, {show.size(counts['bytes'])}"
             )
-    console.print(f"size      {facts['parameters']:,} parameters")
-    training = facts["training"]
+
+
+def _training_lines(training: dict[str, Any]) -> Iterator[str]:
     if training.get("epochs"):
-        console.print(f"training  {show.trained(training)}", soft_wrap=True)
+        yield f"training  {show.trained(training)}"
     if training.get("workload"):
-        console.print(f"workload  {show.asked_for(**training['workload'])}")
+        yield f"workload  {show.workload_summary(**training['workload'])}"
     if "text" in training:
         text = training["text"]
-        console.print(f"training  of {', '.join(text['columns'])}: {show.trained(text)}", soft_wrap=True)
+        yield f"training  of {', '.join(text['columns'])}: {show.trained(text)}"
     for entry in training.get("updates", ()):
-        console.print(f"update    {_update(entry)}", soft_wrap=True)
-    if facts["evidence"]:
-        rows, taken = show.plural(facts["evidence"]["rows"], "row"), show.size(facts["evidence"]["bytes"])
-        console.print(f"evidence  {rows} of the table, whole, in {taken} of the file (countless strip leaves them out)")
-    else:
-        console.print(
-            "evidence  none: no rows of the table are in the file, so the network and exact counts answer alone"
-        )
-    console.print(f"bytes     {_shares(facts['bytes'], [text['name'] for text in facts['texts']])}", soft_wrap=True)
-    console.print(f"interval  {show.error_bars(facts['interval'])}", soft_wrap=True)
-    console.print(f"library   Countless {facts['library']}")
-    console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)
+        yield f"update    {_update(entry)}"
 
 
 def _shares(sizes: dict[str, int], texts: list[str]) -> str:
-    """What takes the bytes of the file, the largest part first."""
+    """The bytes of each part of the file, the largest first."""
     names = {
         "schema.json": "values of columns",
         f"networks/{COLUMNS}.safetensors": "network",
@@ -103,7 +117,7 @@ def _shares(sizes: dict[str, int], texts: list[str]) -> str:
         "calibration.json": "error bars",
         "report.json": "report",
     }
-    return ", ".join(f"{names[member]} {show.size(taken)}" for member, taken in sizes.items() if member in names)
+    return ", ".join(f"{names[member]} {show.size(count)}" for member, count in sizes.items() if member in names)
 
 
 def _orders(network: dict[str, Any]) -> str:

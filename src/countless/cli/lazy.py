@@ -17,8 +17,8 @@ from countless_command import leaving_at_once
 class Commands(click.Group):
     """Command ``name`` is the object ``name`` of the module ``{modules}.{name}``; ``summaries`` lists them all.
 
-    With ``extensions``, a group of entry points, installed packages bring more; they are looked up for names that are
-    not in the list, and for the help.
+    Installed packages may add commands by entry points of the group ``extensions``. Those are looked up for the help,
+    and for names that are not in the list.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise click.Abort from None  # before click makes an empty line of it
-        except BrokenPipeError:  # the reader has closed the pipe: not an error, as click would have it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # let the interpreter flush into nothing
+            raise click.Abort from None  # click would print an empty line first
+        except BrokenPipeError:  # the reader has closed the pipe, which is no error here, unlike in click
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at exit
             raise click.exceptions.Exit(0) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        brought = installed(self._extensions) if self._extensions else {}
-        return list(dict.fromkeys((*self._summaries, *brought)))
+        plugins = installed(self._extensions) if self._extensions else {}
+        return list(dict.fromkeys((*self._summaries, *plugins)))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         with leaving_at_once():

@@ -15,9 +15,9 @@ from countless.errors import CountlessError, OptionError
 from countless.estimator.plugins import load_plugins
 from countless.extensions import COMMANDS as EXTENSIONS
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a full or broken disk answers to a write
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a full or broken disk
 
-# Loaded when they are run, so that estimating does not pay for what fitting imports.
+# Each command's module is imported when it runs, so that estimating does not import what fitting needs.
 COMMANDS = {
     "fit": "Learn a table and write a model file.",
     "train": "Train a finished model longer.",
@@ -63,7 +63,7 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None, began: float | None = None) -> None:
-    """Run the command line; what goes wrong is a message and an exit code, never a traceback.
+    """Run the command line. An error is a message and an exit code, never a traceback.
 
     ``began`` is when the process began, by ``time.monotonic``; the budget of a fit counts from then.
     """
@@ -101,13 +101,13 @@ def main(arguments: list[str] | None = None, began: float | None = None) -> None
 
 
 def flush_output() -> None:
-    """Write what waits to be written, while an error can still be told."""
+    """Flush standard output while an error can still be reported."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def tell(message: str) -> None:
-    """Say it on standard error, as far as that can be written."""
+    """Print a message on standard error, if that can be written."""
     discard_output(sys.stdout)
     try:
         click.echo(message, err=True)
@@ -116,7 +116,7 @@ def tell(message: str) -> None:
 
 
 def discard_output(stream: Any) -> None:
-    """If a stream can no longer be written, let what it holds go nowhere: the interpreter flushes it once more."""
+    """Flush a stream; if that fails, redirect it to nothing, since the interpreter flushes it again at exit."""
     try:
         if stream is not None:
             stream.flush()
@@ -127,12 +127,12 @@ def discard_output(stream: Any) -> None:
 
 
 def _system_error(error: OSError) -> str:
-    """What the system could not do, and what to do."""
-    place = f" {error.filename}" if error.filename else ""
+    """A message for an error of the operating system, with a remedy."""
+    file = f" {error.filename}" if error.filename else ""
     reason = error.strerror or str(error)
-    if error.errno in FULL:
-        return f"cannot write{place or ' the output'}: {reason}; free some space, or write to another place"
-    return f"the system refuses to use{place or ' something'}: {reason}; check that it is there, and your permissions"
+    if error.errno in DISK_ERRORS:
+        return f"cannot write{file or ' the output'}: {reason}; free some space, or write to another place"
+    return f"the system refuses to use{file or ' something'}: {reason}; check that it is there, and your permissions"
 
 
 if __name__ == "__main__":

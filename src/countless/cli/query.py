@@ -16,7 +16,7 @@ from countless.estimator.answers.aggregates.result import QueryResult
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once
 
-WORTH_TELLING = 0.01  # by so much may the parts of an answer differ before it is said
+SMALL_DISAGREEMENT = 0.01  # a larger one between the parts of an answer is reported
 
 
 @click.command(
@@ -65,9 +65,9 @@ def _plain(result: QueryResult) -> dict[str, Any]:
 
 
 def _summary(result: QueryResult) -> str:
-    parts = [f"of about {show.rows(result.count.rows)} rows"]
+    notes = [f"of about {show.rows(result.count.rows)} rows"]
     if result.left_out_rows >= 1:
-        parts.append(f"{show.rows(result.left_out_rows)} of them in groups too small to list")
-    if result.disagreement > WORTH_TELLING:
-        parts.append(f"parts of the answer differed by up to {result.disagreement:.1%}")
-    return "; ".join([*parts, f"{result.ms:.1f} ms"])
+        notes.append(f"{show.rows(result.left_out_rows)} of them in groups too small to list")
+    if result.disagreement > SMALL_DISAGREEMENT:
+        notes.append(f"parts of the answer differed by up to {result.disagreement:.1%}")
+    return "; ".join([*notes, f"{result.ms:.1f} ms"])

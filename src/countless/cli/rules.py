@@ -28,7 +28,7 @@ class ConfiguredEstimator:
         return self._estimator.estimate(where, method=self._method, particles=self._particles)
 
     def estimate_many(self, clauses: Iterable[str]) -> list[Estimate]:
-        """The answers to several."""
+        """The answers to several clauses."""
         return self._estimator.estimate_many(clauses, method=self._method, particles=self._particles)
 
 
@@ -37,7 +37,7 @@ def measure_rules(
 ) -> None:
     """Measure how often the model breaks each rule, and show it."""
     estimator = Estimator.load(model)
-    asked, fresh = (ConfiguredEstimator(one, method, particles) for one in (estimator, Estimator.load(model)))
+    warm, fresh = (ConfiguredEstimator(loaded, method, particles) for loaded in (estimator, Estimator.load(model)))
     console = show.progress()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("drawing cases", total=None)
@@ -45,7 +45,7 @@ def measure_rules(
         def tell(rule: str, done: int, total: int) -> None:
             bar.update(task, description=rule, completed=done, total=total)
 
-        violations = measure(asked, fresh, estimator.schema, table, queries, seed, tell)
+        violations = measure(warm, fresh, estimator.schema, table, queries, seed, tell)
     if as_json:
         click.echo(json.dumps({"method": method, "rules": [finding.to_json() for finding in violations]}))
     else:
@@ -55,17 +55,17 @@ def measure_rules(
 def _show(violations: Sequence[RuleViolations], method: str) -> None:
     console = show.results()
     table = show.plain_table("rule", right=("cases", "broken", "share", "median by", "worst by"))
-    for item in violations:
-        by = [f"{item.median:.2%}", f"{item.worst:.2%}"] if item.broken else ["-", "-"]
-        table.add_row(item.rule, f"{item.cases:,}", f"{item.broken:,}", f"{item.share:.1%}", *by)
+    for rule in violations:
+        by = [f"{rule.median:.2%}", f"{rule.worst:.2%}"] if rule.broken else ["-", "-"]
+        table.add_row(rule.rule, f"{rule.cases:,}", f"{rule.broken:,}", f"{rule.share:.1%}", *by)
     console.print(f"rules, method {method}; by how much: relative to the count, or to one row if it is less:")
     console.print(table)
     console.print(
         f"not broken: {NO_MORE:g} rows more, or parts within {SPLIT:.0%} or {HALF_A_ROW:g} rows of their whole",
     )
-    for item in violations:
-        for broken in item.examples[:1]:
+    for rule in violations:
+        for broken in rule.examples[:1]:
             rows = ", ".join(f"{count:,.2f}" for count in broken.rows)
-            console.print(f"worst case of {item.rule!r}: {rows} rows where", soft_wrap=True)
+            console.print(f"worst case of {rule.rule!r}: {rows} rows where", soft_wrap=True)
             for clause in broken.clauses:
                 console.print(f"  {clause}", soft_wrap=True)

@@ -15,7 +15,7 @@ from countless.data.atomic_files import require_writable
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once
 
-WORTH = 0.9  # of the rows: if they are worth fewer independent ones, a note says so
+MIN_EFFECTIVE_SHARE = 0.9  # a smaller effective sample size gets a note
 
 
 @click.command(
@@ -45,13 +45,13 @@ def sample(
     with leaving_at_once():
         drawn = Estimator.load(model).sample(count, where=where, seed=seed, stored=not no_stored)
     if len(drawn) < count:
-        few = f"only {len(drawn):,} of {show.plural(count, 'row')} could be drawn"
+        shortage = f"only {len(drawn):,} of {show.plural(count, 'row')} could be drawn"
         all_stored = drawn.stored == len(drawn)
         why = "no more evidence rows match" if all_stored else "the others failed the condition, again and again"
-        click.echo(f"note: {few}: {why}", err=True)
+        click.echo(f"note: {shortage}: {why}", err=True)
     if drawn.stored:
         click.echo(f"note: {drawn.stored:,} of them are stored rows of the table (--no-stored: none)", err=True)
-    if drawn.effective_size < WORTH * len(drawn):
+    if drawn.effective_size < MIN_EFFECTIVE_SHARE * len(drawn):
         worth = f"{show.plural(len(drawn), 'row')} are worth about {drawn.effective_size:,.0f} independent ones"
         click.echo(f"note: {worth}", err=True)
     if out is not None:
@@ -59,23 +59,23 @@ def sample(
         show.wrote(len(drawn), "row", out)
         return
     if len(drawn.names) > 1 and not as_json:
-        click.echo("\t".join(map(_shown, drawn.names)))
+        click.echo("\t".join(map(_escaped, drawn.names)))
     for row, cut, log_prob in zip(drawn.rows, drawn.cut, drawn.log_probs.tolist(), strict=True):
         named = dict(zip(drawn.names, row, strict=True))
-        plain = {"row": named, "log_prob": None if math.isnan(log_prob) else log_prob, "cut": list(cut)}
-        click.echo(json.dumps(plain, ensure_ascii=False, default=str) if as_json else line(named, cut))
+        record = {"row": named, "log_prob": None if math.isnan(log_prob) else log_prob, "cut": list(cut)}
+        click.echo(json.dumps(record, ensure_ascii=False, default=str) if as_json else line(named, cut))
 
 
 def line(row: dict[str, Any], cut: tuple[str, ...]) -> str:
-    r"""A row for people; what would break the line is escaped.
+    r"""A row as one line; characters that would break the line are escaped.
 
     >>> line({"a": "x\ty", "b": None, "c": "é", "d": 3}, ("c",))
     'x\\ty\tNULL\té…\t3'
     """
-    return "\t".join(_shown(value) + "…" * (name in cut) for name, value in row.items())
+    return "\t".join(_escaped(value) + "…" * (name in cut) for name, value in row.items())
 
 
-def _shown(value: Any) -> str:
+def _escaped(value: Any) -> str:
     if value is None:
         return "NULL"
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in str(value))
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in str(value))

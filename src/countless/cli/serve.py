@@ -25,18 +25,18 @@ PORT = 8321
 ORIGIN = re.compile(r"https?://[^/\s@?#*]+")
 
 
-def origins(context: click.Context, option: click.Parameter, given: Sequence[str]) -> Sequence[str]:
-    """Where pages may come from, as browsers write it."""
-    for origin in given:
+def origins(context: click.Context, option: click.Parameter, values: Sequence[str]) -> Sequence[str]:
+    """Check the origins of web pages, as browsers send them."""
+    for origin in values:
         if origin != "*" and not ORIGIN.fullmatch(origin):
             raise click.BadParameter(f"{origin} is no origin: give one such as https://example.org, or * for all")
-    return given
+    return values
 
 
-def networks(context: click.Context, option: click.Parameter, given: Sequence[str]) -> tuple[Any, ...]:
+def networks(context: click.Context, option: click.Parameter, values: Sequence[str]) -> tuple[Any, ...]:
     """Addresses and networks of proxies."""
     try:
-        return tuple(map(ipaddress.ip_network, given))
+        return tuple(map(ipaddress.ip_network, values))
     except ValueError as error:
         raise click.BadParameter(
             f"{error}: give an address such as 10.0.0.5, or a network such as 10.0.0.0/24"
@@ -205,7 +205,7 @@ def _served(
 
 
 def _say(log_format: str) -> Callable[[str], None]:
-    """Lines for people as they are, and as lines of the log if that is JSON."""
+    """A function that prints a line for people, or writes it to the log if that is JSON."""
     if log_format == "json":
         return logging.getLogger("countless.serve").info
     return lambda line: click.echo(line, err=True)

@@ -40,8 +40,8 @@ def strip(model: Path, output: Path) -> None:
     without = left_out(estimator)
     estimator.stripped().save(output)
     console = show.progress()
-    for what in without or ["nothing: there was nothing to leave out"]:
-        console.print(f"left out: {what}", soft_wrap=True)
+    for part in without or ["nothing: there was nothing to leave out"]:
+        console.print(f"left out: {part}", soft_wrap=True)
     grids = show.known_values(estimator.schema.coded)
     console.print(STAYS.format(grids=f" ({grids})" if grids else ""), soft_wrap=True)
     if without and len(estimator.schema.texts) < len(estimator.schema.columns) and _lacks_text_network(estimator):

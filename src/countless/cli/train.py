@@ -32,7 +32,7 @@ from countless.store import COLUMNS, TEXT
 @table_argument()
 @output_option
 @options_from(MoreTrainingOptions)
-def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) -> int:
+def train(model: Path, table: str | CsvFile, output: Path | None, **options: Any) -> int:
     """Train a finished MODEL further, on the table that it was fitted on.
 
     TABLE is that table, as countless fit takes one. The table of a database follows the database after two colons. A
@@ -51,13 +51,13 @@ def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) 
         model,
         target,
         table,
-        lambda old, view: old.train(table, checkpoint=training_of(target), listener=view, **given),
+        lambda old, view: old.train(table, checkpoint=training_of(target), listener=view, **options),
         beside,
     )
     remove_checkpoints(target)
     entry = trained.report["more_training"][-1]
-    parts = (("rows", entry), ("text", entry.get("text", {})))
-    lines = [f"{name}: {_summary(part)}" for name, part in parts if "after" in part]
+    networks = (("rows", entry), ("text", entry.get("text", {})))
+    lines = [f"{name}: {_summary(part)}" for name, part in networks if "after" in part]
     summarize_written(trained, target, lines, kept_training(target))
     if entry["interrupted"]:
         early = "stopped early: the file holds the best model so far; the same command trains on"
@@ -69,16 +69,13 @@ def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) 
 
 @contextmanager
 def _training_beside(model: Path, output: Path) -> Iterator[None]:
-    """Copy the checkpoints of ``model`` beside ``output``, and remove the copies if the block fails.
-
-    That is what the fit has kept, or the checkpoint of a fit that was stopped.
-    """
+    """Copy the training state of ``model``, or its checkpoint, beside ``output``; remove the copy after an error."""
     copied = []
     try:
         for name in (COLUMNS, TEXT):
             target = of_network(training_of(output), name)
-            for place in (checkpoint_of(model), training_of(model)):
-                source = of_network(place, name)
+            for path in (checkpoint_of(model), training_of(model)):
+                source = of_network(path, name)
                 if source != target and source.exists():
                     shutil.copyfile(source, target)
                     copied.append(target)
@@ -94,6 +91,6 @@ def _summary(part: dict[str, Any]) -> str:
     """How long a network was trained, and its bits before and after."""
     before, after = part["before"], part["after"]
     bits = "masked_bits" if after["masked_bits"] is not None else "train_bits"
-    which = "validation" if bits == "masked_bits" else "training rows"
+    rows = "validation" if bits == "masked_bits" else "training rows"
     trained = f"{show.plural(part['epochs'], 'more epoch')} in {show.duration(part['seconds'])}"
-    return f"{trained}; {which}: {before[bits]:.2f} bits/{part['unit']}, now {after[bits]:.2f}"
+    return f"{trained}; {rows}: {before[bits]:.2f} bits/{part['unit']}, now {after[bits]:.2f}"

@@ -32,7 +32,7 @@ from countless.options import UpdateOptions
     "model, or the old table.  [default: evidence, if the file has any; else model]",
 )
 @options_from(UpdateOptions)
-def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | None, **given: Any) -> int:
+def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | None, **options: Any) -> int:
     """Add ROWS to what MODEL knows, without fitting it again.
 
     ROWS is a table of only the new rows, as countless fit takes one, with every column of the model. They are learned
@@ -42,7 +42,7 @@ def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | 
     """
     output = output or model
     updated = rewritten(
-        "update", model, output, rows, lambda old, view: old.update(rows, replay=replay, listener=view, **given)
+        "update", model, output, rows, lambda old, view: old.update(rows, replay=replay, listener=view, **options)
     )
     lines = _summary(updated.report["updates"][-1])
     summarize_written(updated, output, lines, f", of {show.plural(updated.rows, 'row')}")
@@ -54,7 +54,7 @@ def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | 
 
 
 def _summary(entry: dict[str, Any]) -> list[str]:
-    """What an update did."""
+    """Lines that say what an update did."""
     lines = [f"{show.plural(entry['rows'], 'new row')} beside {entry['rows_before']:,} old ones"]
     if entry["new_codes"]:
         added = ", ".join(f"{name} {count:,}" for name, count in entry["new_codes"].items())

@@ -1,4 +1,4 @@
-"""The C library's allocator, set to give freed memory back: a service that replaces its models runs for months."""
+"""Make the C library's allocator give freed memory back: a service that replaces its models runs for months."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import ctypes
 import sys
 from contextlib import suppress
 
-LARGE = 4 << 20  # bytes; arrays from this size on are given back as soon as they are freed
+LARGE = 4 << 20  # bytes; arrays of this size or more are given back as soon as they are freed
 ARENAS = 2  # heaps that threads share; by default there are eight for each core
 # Options of mallopt, from glibc's malloc.h. To set a threshold also stops glibc from raising it by itself.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 
 
 def give_memory_back() -> bool:
-    """Keep the heap of this process small; whether that was possible. Without it, each new model leaves holes.
+    """Keep the heap of this process small, and return whether that was possible.
 
-    With the defaults, a service of a small model grew from 136 MB to 250 MB in ten replacements, though nothing was
-    left of the old models.
+    With the defaults, replaced models leave holes in the heap: a service of a small model grew from 136 MB to 250 MB
+    in ten replacements.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -6,19 +6,19 @@ import threading
 from collections import OrderedDict
 
 
-class Kept:
-    """Answers by what was asked, the latest ones: at most this many, and this many bytes. Safe to share by threads.
+class AnswerCache:
+    """The most recently used answers by question, bounded in number and bytes. Threads may share it.
 
-    >>> kept = Kept(2, 100)
+    >>> cache = AnswerCache(2, 100)
     >>> for name in "abc":
-    ...     kept.put(name, name.encode())
-    >>> kept.get("a"), kept.get("c"), len(kept)
+    ...     cache.put(name, name.encode())
+    >>> cache.get("a"), cache.get("c"), len(cache)
     (None, b'c', 2)
     """
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
+    def __init__(self, max_answers: int, max_bytes: int) -> None:
+        self._max_answers = max_answers
+        self._max_bytes = max_bytes
         self._answers: OrderedDict[str, bytes] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
@@ -26,32 +26,32 @@ class Kept:
     def __len__(self) -> int:
         return len(self._answers)
 
-    def get(self, asked: str) -> bytes | None:
-        """The answer, if it is still there; it is now the latest."""
+    def get(self, key: str) -> bytes | None:
+        """The answer, if it is still there; it becomes the most recently used."""
         with self._lock:
-            if asked in self._answers:
-                self._answers.move_to_end(asked)
-            return self._answers.get(asked)
+            if key in self._answers:
+                self._answers.move_to_end(key)
+            return self._answers.get(key)
 
-    def put(self, asked: str, answer: bytes) -> None:
-        """Keep an answer, unless it is larger than all may be together, and forget the oldest ones for it."""
-        size = len(asked) + len(answer)
-        if size > self._most_bytes:
+    def put(self, key: str, answer: bytes) -> None:
+        """Store an answer, unless it alone is too large, and drop the least recently used ones to make room."""
+        size = len(key) + len(answer)
+        if size > self._max_bytes:
             return
         with self._lock:
-            self._drop(asked)
-            self._answers[asked] = answer
+            self._drop(key)
+            self._answers[key] = answer
             self.bytes += size
-            while len(self._answers) > self._most or self.bytes > self._most_bytes:
+            while len(self._answers) > self._max_answers or self.bytes > self._max_bytes:
                 self._drop(next(iter(self._answers)))
 
-    def forget(self, beginning: str) -> None:
-        """Drop the answers to all questions that begin like this."""
+    def forget(self, prefix: str) -> None:
+        """Drop the answers to all questions whose key begins with ``prefix``."""
         with self._lock:
-            for asked in [asked for asked in self._answers if asked.startswith(beginning)]:
-                self._drop(asked)
+            for key in [key for key in self._answers if key.startswith(prefix)]:
+                self._drop(key)
 
-    def _drop(self, asked: str) -> None:
-        answer = self._answers.pop(asked, None)
+    def _drop(self, key: str) -> None:
+        answer = self._answers.pop(key, None)
         if answer is not None:
-            self.bytes -= len(asked) + len(answer)
+            self.bytes -= len(key) + len(answer)

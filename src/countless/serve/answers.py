@@ -12,7 +12,7 @@ from countless.data.frame import Frame
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.estimator.answers.estimate import Estimate
 from countless.serve.api import limits
-from countless.serve.api.errors import RefusalError, told
+from countless.serve.api.errors import RefusalError, error_body
 from countless.serve.api.requests import (
     CheckRequest,
     DistributionRequest,
@@ -28,57 +28,60 @@ from countless.serve.plain_json import cell, to_json
 from countless.serve.worker_threads import note_progress
 
 ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "sampled")
-FIRST, TOGETHER = 8, 64  # clauses that are answered before it is seen whether someone still waits: few, then more
+FIRST_BATCH, MAX_BATCH = 8, 64  # clauses answered between two checks that the client still waits: few, then more
 Answer = Callable[[Served, Any], dict[str, Any]]
 
 
-def estimate(served: Served, asked: EstimateRequest) -> dict[str, Any]:
-    """How many rows match; of several clauses, one that cannot be answered gives its error."""
-    if isinstance(asked.where, str):
-        return {"estimates": [plain(served.estimator.estimate(asked.where))]}
-    found: list[dict[str, Any]] = []
-    size = FIRST
-    while len(found) < len(asked.where):
-        note_progress(len(found))
+def estimate(served: Served, body: EstimateRequest) -> dict[str, Any]:
+    """How many rows match. In a list, a clause that cannot be answered gets an error of its own."""
+    if isinstance(body.where, str):
+        return {"estimates": [plain(served.estimator.estimate(body.where))]}
+    estimates: list[dict[str, Any]] = []
+    size = FIRST_BATCH
+    while len(estimates) < len(body.where):
+        note_progress(len(estimates))
         check_cancelled()
-        found += _estimates(served, asked.where[len(found) : len(found) + size])
-        size = min(2 * size, TOGETHER)
-    return {"estimates": found}
+        estimates += _estimates(served, body.where[len(estimates) : len(estimates) + size])
+        size = min(2 * size, MAX_BATCH)
+    return {"estimates": estimates}
 
 
-def distribution(served: Served, asked: DistributionRequest) -> dict[str, Any]:
+def distribution(served: Served, body: DistributionRequest) -> dict[str, Any]:
     """A card for each column."""
     schema = served.estimator.schema
-    sought = searched(schema, asked)
-    known = [column for name in asked.columns if (column := _column(schema, name)) is not None]
-    bins = {column.name: asked.bins for column in known if kind_of(column) in ("number", "time")}
-    found = served.estimator.distributions(asked.columns, asked.where, bins=bins)
-    cards = [card(column, each, asked.top, sought.get(column.name)) for column, each in zip(known, found, strict=True)]
-    return {"total": plain(found[0].total), "cards": cards}
+    searches = searched(schema, body)
+    columns = [column for name in body.columns if (column := _column(schema, name)) is not None]
+    bins = {column.name: body.bins for column in columns if kind_of(column) in ("number", "time")}
+    distributions = served.estimator.distributions(body.columns, body.where, bins=bins)
+    cards = [
+        card(column, values, body.top, searches.get(column.name))
+        for column, values in zip(columns, distributions, strict=True)
+    ]
+    return {"total": plain(distributions[0].total), "cards": cards}
 
 
-def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
+def query(served: Served, body: QueryRequest) -> dict[str, Any]:
     """The result of a SELECT."""
-    found = served.estimator.query(asked.sql, intervals=asked.intervals, least_hits=limits.LEAST_HITS)
-    if len(found) > limits.RESULT_ROWS:
+    result = served.estimator.query(body.sql, intervals=body.intervals, least_hits=limits.LEAST_HITS)
+    if len(result) > limits.RESULT_ROWS:
         raise QueryTooLargeError(
-            f"the result has {len(found):,} rows, and at most {limits.RESULT_ROWS:,} are sent: add a LIMIT"
+            f"the result has {len(result):,} rows, and at most {limits.RESULT_ROWS:,} are sent: add a LIMIT"
         )
-    return _table(found) | {
-        "count": plain(found.count),
-        "disagreement": snap_to_zero(found.disagreement),
-        "left_out_rows": snap_to_zero(found.left_out_rows),
+    return _table(result) | {
+        "count": plain(result.count),
+        "disagreement": snap_to_zero(result.disagreement),
+        "left_out_rows": snap_to_zero(result.left_out_rows),
     }
 
 
-def sample(served: Served, asked: SampleRequest) -> dict[str, Any]:
+def sample(served: Served, body: SampleRequest) -> dict[str, Any]:
     """Rows that the model would write; never a stored one."""
-    found = served.estimator.sample(asked.count, where=asked.where, seed=asked.seed, stored=False)
-    facts = ("requested", "effective_size", "enumerated")
-    return _table(found) | {name: getattr(found, name) for name in facts}
+    rows = served.estimator.sample(body.count, where=body.where, seed=body.seed, stored=False)
+    properties = ("requested", "effective_size", "enumerated")
+    return _table(rows) | {name: getattr(rows, name) for name in properties}
 
 
-def check(served: Served, asked: CheckRequest) -> dict[str, Any]:
+def check(served: Served, body: CheckRequest) -> dict[str, Any]:
     """How many rows of the table match."""
     if served.table is None:
         raise RefusalError(
@@ -86,43 +89,43 @@ def check(served: Served, asked: CheckRequest) -> dict[str, Any]:
             "NoTableError",
             f'"{served.name}" was started without its table: start the service with --table {served.name}=TABLE',
         )
-    return {"rows": served.table.count(asked.where)}
+    return {"rows": served.table.count(body.where)}
 
 
-def answered(answer: Answer, served: Served, asked: RequestBody) -> bytes:
-    """The answer as JSON, with the milliseconds that it took."""
+def answer_json(answer: Answer, served: Served, body: RequestBody) -> bytes:
+    """Compute an answer as JSON, with the milliseconds that it took."""
     started = time.perf_counter()
-    found = answer(served, asked)
-    found["ms"] = round((time.perf_counter() - started) * 1e3, 2)
-    return to_json(found)
+    reply = answer(served, body)
+    reply["ms"] = round((time.perf_counter() - started) * 1e3, 2)
+    return to_json(reply)
 
 
-def plain(found: Estimate) -> dict[str, Any]:
+def plain(estimate: Estimate) -> dict[str, Any]:
     """An estimate as plain data."""
-    cleared = {name: snap_to_zero(getattr(found, name)) for name in ("rows", "low", "high")}
-    share = found.selectivity if cleared["rows"] else 0.0
-    told = {name: getattr(found, name) for name in ESTIMATE}
-    return told | cleared | {"selectivity": share, "ms": round(found.ms, 2)}
+    cleaned = {name: snap_to_zero(getattr(estimate, name)) for name in ("rows", "low", "high")}
+    share = estimate.selectivity if cleaned["rows"] else 0.0
+    fields = {name: getattr(estimate, name) for name in ESTIMATE}
+    return fields | cleaned | {"selectivity": share, "ms": round(estimate.ms, 2)}
 
 
 def _estimates(served: Served, clauses: list[str]) -> list[dict[str, Any]]:
-    lines = []
+    replies = []
     for clause, answer in zip(clauses, served.estimator.answer_many(clauses, threads=1), strict=True):
         if isinstance(answer, CountlessError):
-            lines.append({"where": clause, "error": told(answer)})
+            replies.append({"where": clause, "error": error_body(answer)})
         else:
-            lines.append(plain(answer))
-    return lines
+            replies.append(plain(answer))
+    return replies
 
 
 def _column(schema: Schema, name: str) -> Column | None:
-    place = schema.find(name)
-    column = None if place is None else schema.columns[place]
+    index = schema.find(name)
+    column = None if index is None else schema.columns[index]
     return None if column is None or column.is_text else column
 
 
-def _table(found: Frame) -> dict[str, Any]:
+def _table(frame: Frame) -> dict[str, Any]:
     return {
-        "columns": [{"name": name, "type": kind} for name, kind in zip(found.names, found.types, strict=True)],
-        "rows": [list(map(cell, row)) for row in found.rows],
+        "columns": [{"name": name, "type": kind} for name, kind in zip(frame.names, frame.types, strict=True)],
+        "rows": [list(map(cell, row)) for row in frame.rows],
     }

@@ -17,41 +17,43 @@ from countless.serve.float_noise import is_more_than_noise, snap_to_zero
 from countless.serve.models import kind_of
 
 
-def card(column: Column, found: Distribution, top: int, search: str | None) -> dict[str, Any]:
+def card(column: Column, distribution: Distribution, top: int, search: str | None) -> dict[str, Any]:
     """The card of ``column``, with at most ``top`` values, and only those that contain ``search``."""
     kind = kind_of(column)
-    values, others = (_bins(column, found), None) if kind in ("number", "time") else _values(found, top, search)
+    values, others = (
+        (_bins(column, distribution), None) if kind in ("number", "time") else _values(distribution, top, search)
+    )
     return {
         "column": column.name,
         "kind": kind,
         "values": values,
         "others": others,
-        "disagreement": snap_to_zero(found.disagreement),
-        "counted": found.counted,
-        "sampled": found.sampled,
+        "disagreement": snap_to_zero(distribution.disagreement),
+        "counted": distribution.counted,
+        "sampled": distribution.sampled,
     }
 
 
-def searched(schema: Schema, asked: DistributionRequest) -> dict[str, str]:
-    """What is looked for, by its column: one of those asked for, and a category."""
-    places = {schema.find(name) for name in asked.columns}
-    found = {}
-    for name, text in asked.search.items():
-        place = schema.find(name)
-        if place is None or place not in places or schema.columns[place].is_text:
+def searched(schema: Schema, body: DistributionRequest) -> dict[str, str]:
+    """The text to search for in each column of ``body.search``, which must be a requested category."""
+    indices = {schema.find(name) for name in body.columns}
+    searches = {}
+    for name, text in body.search.items():
+        index = schema.find(name)
+        if index is None or index not in indices or schema.columns[index].is_text:
             raise UnsupportedQueryError(f'"{name}" is searched but not among the columns: add it to them')
-        if kind_of(schema.coded[place]) != "category":
+        if kind_of(schema.coded[index]) != "category":
             raise UnsupportedQueryError(f'"{name}" is shown in bins, which have no values to search: leave search out')
-        found[schema.coded[place].name] = text.casefold()
-    return found
+        searches[schema.coded[index].name] = text.casefold()
+    return searches
 
 
-def _bins(column: Column, found: Distribution) -> list[dict[str, Any]]:
+def _bins(column: Column, distribution: Distribution) -> list[dict[str, Any]]:
     numeric = is_number(column.type)
-    lows, highs, *numbers = found.columns
+    lows, highs, *numbers = distribution.columns
     return [
-        {"from": _edge(low, numeric), "to": _edge(high, numeric), **_numbers(each)}
-        for low, high, *each in zip(lows, highs, *numbers, strict=True)
+        {"from": _edge(low, numeric), "to": _edge(high, numeric), **_numbers(bin_numbers)}
+        for low, high, *bin_numbers in zip(lows, highs, *numbers, strict=True)
     ]
 
 
@@ -62,28 +64,30 @@ def _edge(text: str | None, numeric: bool) -> float | str | None:
     return int(text) if text.lstrip("-").isdecimal() else float(text)
 
 
-def _values(found: Distribution, top: int, search: str | None) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    texts, *numbers = found.columns
-    chosen: Sequence[int] = range(len(texts))
+def _values(
+    distribution: Distribution, top: int, search: str | None
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    texts, *numbers = distribution.columns
+    indices: Sequence[int] = range(len(texts))
     if search is not None:
-        chosen = [index for index, text in enumerate(texts) if text is not None and search in text.casefold()]
-    told = [{"value": texts[index], **_numbers([each[index] for each in numbers])} for index in chosen[:top]]
-    rest = chosen[top:]
-    if not rest:
-        return told, None
-    rows, shares = (_some(numbers[NUMBERS.index(name)], rest) for name in ("rows", "share"))
+        indices = [index for index, text in enumerate(texts) if text is not None and search in text.casefold()]
+    listed = [{"value": texts[index], **_numbers([series[index] for series in numbers])} for index in indices[:top]]
+    unlisted = indices[top:]
+    if not unlisted:
+        return listed, None
+    rows, shares = (_at(numbers[NUMBERS.index(name)], unlisted) for name in ("rows", "share"))
     counted = is_more_than_noise(rows)
-    return told, {"values": len(rest), "share": float(shares[counted].sum()), "rows": float(rows[counted].sum())}
+    return listed, {"values": len(unlisted), "share": float(shares[counted].sum()), "rows": float(rows[counted].sum())}
 
 
-def _some(numbers: Sequence[float], places: Sequence[int]) -> FloatArray:
-    """The numbers at some places, of which there may be many thousands."""
-    if isinstance(places, range):
-        return np.array(numbers[places.start : places.stop])
-    return np.array([numbers[place] for place in places])
+def _at(numbers: Sequence[float], indices: Sequence[int]) -> FloatArray:
+    """The numbers at these indices; a range is sliced, since it may have many thousands."""
+    if isinstance(indices, range):
+        return np.array(numbers[indices.start : indices.stop])
+    return np.array([numbers[index] for index in indices])
 
 
-def _numbers(each: Sequence[float]) -> dict[str, float]:
-    found = dict(zip(NUMBERS, each, strict=True))
-    cleared = {name: snap_to_zero(found[name]) for name in ("rows", "low", "high")}
-    return found | cleared | ({} if cleared["rows"] else {"share": 0.0})
+def _numbers(numbers: Sequence[float]) -> dict[str, float]:
+    by_name = dict(zip(NUMBERS, numbers, strict=True))
+    cleaned = {name: snap_to_zero(by_name[name]) for name in ("rows", "low", "high")}
+    return by_name | cleaned | ({} if cleaned["rows"] else {"share": 0.0})

@@ -1,6 +1,6 @@
 """Conditions that may be counted exactly in a table: only those with bounded time and memory.
 
-What a model is asked is computed in a process that can be ended. A table is scanned in this one.
+A model evaluates a condition in a process that can be ended. A table is scanned in the process of the service.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.
 
 
 def check_condition(condition: exp.Expr, clause: str) -> None:
-    """Refuse a condition whose scan might never end."""
+    """Raise an error for a condition whose scan might never end."""
     for node in condition.walk():
         reason = _reason(node)
         if reason is not None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from countless.arrays import BoolArray, FloatArray
 
-LEAST = 1e-9  # a smaller number is the noise of rounding
+NOISE = 1e-9  # a smaller number is the noise of rounding
 
 
 def snap_to_zero(number: float) -> float:
@@ -15,7 +15,7 @@ def snap_to_zero(number: float) -> float:
     >>> snap_to_zero(2.2e-16), snap_to_zero(-3e-12), snap_to_zero(0.01), snap_to_zero(12.0)
     (0.0, 0.0, 0.01, 12.0)
     """
-    return number if abs(number) >= LEAST else 0.0
+    return number if abs(number) >= NOISE else 0.0
 
 
 def is_more_than_noise(numbers: FloatArray) -> BoolArray:
@@ -24,5 +24,5 @@ def is_more_than_noise(numbers: FloatArray) -> BoolArray:
     >>> is_more_than_noise(np.array([2.2e-16, -0.01, 12.0])).tolist()
     [False, True, True]
     """
-    found: BoolArray = np.abs(numbers) >= LEAST
-    return found
+    above: BoolArray = np.abs(numbers) >= NOISE
+    return above

@@ -1,4 +1,4 @@
-"""What Prometheus reads from the service about its requests, its models and its process."""
+"""The service's metrics for Prometheus: its requests, its models and its process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from countless.serve.models import Served
 from countless.serve.prometheus import Counter, Histogram, gauge_lines, gauges_lines, metric_lines
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-# Why a request was not worked on, by the kind of its refusal.
+# The label of a refused request, by the kind of its error.
 REASONS = {
     "TooManyRequestsError": "busy",
     "RateLimitError": "rate",
@@ -35,12 +35,12 @@ class Load(NamedTuple):
     threads: int
     stuck: int
     questions: int  # that are worked on or wait
-    kept: int
-    kept_bytes: int
+    cached: int
+    cached_bytes: int
 
 
 class ServiceMetrics:
-    """Counts of all that happened since the start."""
+    """Counts of requests, answers and reloads since the start."""
 
     def __init__(self) -> None:
         self.requests = Counter("countless_requests_total", "Requests.", ("method", "route", "status"))
@@ -75,7 +75,7 @@ class ServiceMetrics:
         self.failing[model] = outcome == FAILED
 
     def text(self, models: Mapping[str, Served], load: Load) -> str:
-        """All of it, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         families = (
             metric_lines("countless_info", "gauge", "The version.", ("version",), [((__version__,), 1)]),
             self.requests.lines(),
@@ -90,23 +90,25 @@ class ServiceMetrics:
         return "\n".join(chain.from_iterable(families)) + "\n"
 
     def _model_lines(self, models: Mapping[str, Served]) -> Iterator[str]:
-        def each(name: str, summary: str, values: Mapping[str, float]) -> Iterable[str]:
+        def gauges(name: str, summary: str, values: Mapping[str, float]) -> Iterable[str]:
             return gauges_lines(f"countless_model_{name}", summary, "model", values)
 
         served, stamps = models.items(), {name: model.stamp for name, model in models.items() if model.stamp}
-        yield from each("rows", "Rows of the table.", {name: model.line["rows"] for name, model in served})
-        yield from each("file_bytes", "Size of the file.", {name: stamp.size for name, stamp in stamps.items()})
-        yield from each(
+        yield from gauges("rows", "Rows of the table.", {name: model.line["rows"] for name, model in served})
+        yield from gauges("file_bytes", "Size of the file.", {name: stamp.size for name, stamp in stamps.items()})
+        yield from gauges(
             "file_modified_timestamp_seconds",
             "When the served file was written.",
             {name: stamp.modified_ns / 1e9 for name, stamp in stamps.items()},
         )
-        yield from each(
+        yield from gauges(
             "loaded_timestamp_seconds", "When it was loaded.", {name: model.loaded_at for name, model in served}
         )
-        yield from each("age_seconds", "Time since.", {name: time.time() - model.loaded_at for name, model in served})
-        yield from each("load_seconds", "How long the load took.", {name: model.load_seconds for name, model in served})
-        yield from each(
+        yield from gauges("age_seconds", "Time since.", {name: time.time() - model.loaded_at for name, model in served})
+        yield from gauges(
+            "load_seconds", "How long the load took.", {name: model.load_seconds for name, model in served}
+        )
+        yield from gauges(
             "reload_failing",
             "1 if the latest load failed, so that an older file is served.",
             {name: float(self.failing.get(name, False)) for name in models},
@@ -120,8 +122,8 @@ def _load_lines(load: Load) -> Iterator[str]:
         "countless_threads_stuck", "Threads that still work on questions that were given up.", load.stuck
     )
     yield from gauge_lines("countless_questions", "Questions that are worked on or wait.", load.questions)
-    yield from gauge_lines("countless_cached_answers", "Answers that are kept.", load.kept)
-    yield from gauge_lines("countless_cached_bytes", "Their size.", load.kept_bytes)
+    yield from gauge_lines("countless_cached_answers", "Answers that are kept.", load.cached)
+    yield from gauge_lines("countless_cached_bytes", "Their size.", load.cached_bytes)
 
 
 def _process_lines(started: float) -> Iterator[str]:
@@ -135,7 +137,7 @@ def _process_lines(started: float) -> Iterator[str]:
 
 
 def resident_bytes() -> int | None:
-    """The memory that this process holds; None where that cannot be told."""
+    """The memory of this process; None if the system does not say."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     except OSError:

@@ -1,4 +1,4 @@
-"""The file of a served model: what it is on disk, and how it is loaded and checked."""
+"""The file of a served model: its state on disk, and how it is loaded and checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FileStamp(NamedTuple):
 
 
 class LoadedModel(NamedTuple):
-    """A model as its file held it, with facts about the load."""
+    """A model read from a file, with the file's stamp and version and the time that loading took."""
 
     estimator: Estimator
     table: CheckedTable | None
@@ -39,7 +39,7 @@ class LoadedModel(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelFile:
-    """Where a model is read from, and where the rows are counted, if there is a table."""
+    """The path of a model, and the table to count its rows in, if there is one."""
 
     name: str
     path: Path
@@ -48,10 +48,10 @@ class ModelFile:
     def stamp(self) -> FileStamp | None:
         """The file as it is now, or None if it cannot be reached."""
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError:
             return None
-        return FileStamp(found.st_ino, found.st_size, found.st_mtime_ns)
+        return FileStamp(status.st_ino, status.st_size, status.st_mtime_ns)
 
     def version(self) -> str:
         """A digest of the file's bytes: equal on every machine that serves the same file."""

@@ -1,4 +1,4 @@
-"""The served models, as they were loaded, and their tables."""
+"""The models that are served, and their tables."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from countless.serve.model_file import FileStamp, ModelFile
 from countless.serve.plain_json import finite, to_json
 from countless.serve.tables import CheckedTable
 
-FEW = 12  # values of numbers and times that are listed one by one, as categories are
+MAX_LISTED = 12  # numbers and times with at most so many values are listed one by one, as categories are
 _serials = itertools.count()
 
 
 class NamingError(CountlessError):
-    """Models or tables are not named as they have to be on the command line."""
+    """A model or a table on the command line has a wrong name."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Served:
         served = cls(
             file.name, loaded.estimator, loaded.table, file, loaded.stamp, loaded.version, load_seconds=loaded.seconds
         )
-        _ = served.facts_json  # before anyone asks
+        _ = served.properties_json  # before anyone asks
         return served
 
     @property
     def line(self) -> dict[str, Any]:
-        """The model in short, as plain data."""
+        """The model's entry in the list of models, as plain data."""
         schema = self.estimator.schema
         return {
             "name": self.name,
@@ -71,22 +71,22 @@ class Served:
         }
 
     @cached_property
-    def facts_json(self) -> bytes:
-        """The model in full, as JSON."""
-        return to_json(finite(self.facts()))
+    def properties_json(self) -> bytes:
+        """All properties of the model, as JSON."""
+        return to_json(finite(self.properties()))
 
-    def facts(self) -> dict[str, Any]:
-        """The model in full, as plain data."""
-        held = self.estimator.info()
+    def properties(self) -> dict[str, Any]:
+        """All properties of the model, as plain data."""
+        info = self.estimator.info()
         return {
             "name": self.name,
-            "rows": held["rows"],
+            "rows": info["rows"],
             "checkable": self.table is not None,
             "version": self.version,
             "columns": _columns(self.estimator.schema),
-            "left_out": held["left_out"],
-            "training": held["training"],
-            "interval": held["interval"],
+            "left_out": info["left_out"],
+            "training": info["training"],
+            "interval": info["interval"],
         }
 
 
@@ -98,10 +98,10 @@ def load_models(
     ``csv`` says how to read those tables that are CSV files, by default as their models were fitted.
     """
     paths: dict[str, Path] = {}
-    for given in files:
-        name, path = _named(given)
+    for argument in files:
+        name, path = _named(argument)
         if not name or "/" in name or name != name.strip():
-            raise NamingError(f'"{given}": a model is given as MODEL or NAME=MODEL, with a name without slashes')
+            raise NamingError(f'"{argument}": a model is given as MODEL or NAME=MODEL, with a name without slashes')
         if name in paths:
             raise NamingError(
                 f'two models would be called "{name}", {paths[name]} and {path}: '
@@ -120,7 +120,7 @@ def kind_of(column: Column | TextColumn) -> str:
     """How a column is shown: its values one by one (category), in bins (number, time), or not at all (text)."""
     if column.is_text or (column.type == TEXT and column.grid is not None):
         return "text"
-    if column.distinct > FEW or column.grid is not None:
+    if column.distinct > MAX_LISTED or column.grid is not None:
         if is_number(column.type):
             return "number"
         if column.type in TIMES:
@@ -142,21 +142,21 @@ def _columns(schema: Schema) -> list[dict[str, Any]]:
     ]
 
 
-def _named(given: str) -> tuple[str, Path]:
-    """The name and the path of a model: its own, or what stands before an equals sign."""
-    name, separator, path = given.partition("=")
-    if separator and path and ("/" not in name or Path(path).exists()) and not Path(given).exists():
+def _named(argument: str) -> tuple[str, Path]:
+    """The name and the path of a model: the name is that of its file, or the text before an equals sign."""
+    name, separator, path = argument.partition("=")
+    if separator and path and ("/" not in name or Path(path).exists()) and not Path(argument).exists():
         return name, Path(path)
-    return Path(given).stem, Path(given)
+    return Path(argument).stem, Path(argument)
 
 
-def _tables(given: Iterable[str], models: Mapping[str, Path]) -> dict[str, str]:
-    found = {}
-    for item in given:
-        name, _, path = ("", "", "") if is_postgres(item) else item.partition("=")
+def _tables(arguments: Iterable[str], models: Mapping[str, Path]) -> dict[str, str]:
+    paths = {}
+    for argument in arguments:
+        name, _, path = ("", "", "") if is_postgres(argument) else argument.partition("=")
         if not path:
-            raise NamingError(f"{shown(item)}: a table is given as NAME=TABLE, with the name of its model")
+            raise NamingError(f"{shown(argument)}: a table is given as NAME=TABLE, with the name of its model")
         if name not in models:
             raise NamingError(f'no model is called "{name}": the models are {", ".join(models)}')
-        found[name] = path
-    return found
+        paths[name] = path
+    return paths

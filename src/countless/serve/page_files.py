@@ -15,7 +15,7 @@ INDEX = "index.html"
 
 
 class PageFile(NamedTuple):
-    """What is sent for a name."""
+    """The content of a file, and its media type."""
 
     content: bytes
     media_type: str
@@ -23,9 +23,9 @@ class PageFile(NamedTuple):
 
 def page_files() -> dict[str, PageFile]:
     """Every file of the page by its name."""
-    found = {}
-    for item in files("countless.serve").joinpath("page").iterdir():
-        ending = item.name[item.name.rfind(".") :]
-        if ending in TYPES and item.is_file():
-            found[item.name] = PageFile(item.read_bytes(), TYPES[ending])
-    return found
+    pages = {}
+    for file in files("countless.serve").joinpath("page").iterdir():
+        ending = file.name[file.name.rfind(".") :]
+        if ending in TYPES and file.is_file():
+            pages[file.name] = PageFile(file.read_bytes(), TYPES[ending])
+    return pages

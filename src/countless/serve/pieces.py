@@ -11,15 +11,15 @@ from countless.serve.api.requests import PiecesRequest
 from countless.serve.models import Served
 
 
-def pieces(served: Served, asked: PiecesRequest) -> dict[str, Any]:
+def pieces(served: Served, body: PiecesRequest) -> dict[str, Any]:
     """Beginnings and endings that several evidence rows share: a piece must not identify a single row."""
-    found = served.estimator.pieces(asked.column, asked.where, top=asked.top, least_hits=limits.LEAST_HITS)
+    result = served.estimator.pieces(body.column, body.where, top=body.top, least_hits=limits.LEAST_HITS)
     lists = {
-        name: [_told(piece, found.total.rows) for piece in each]
-        for name, each in (("starts", found.starts), ("ends", found.ends))
+        name: [_plain(piece, result.total.rows) for piece in frequent]
+        for name, frequent in (("starts", result.starts), ("ends", result.ends))
     }
-    return {"total": plain(found.total), "column": asked.column, **lists}
+    return {"total": plain(result.total), "column": body.column, **lists}
 
 
-def _told(piece: StringPiece, total: float) -> dict[str, Any]:
+def _plain(piece: StringPiece, total: float) -> dict[str, Any]:
     return {**vars(piece), "share": min(1.0, piece.rows / total) if total else 0.0}

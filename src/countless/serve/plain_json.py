@@ -1,4 +1,4 @@
-"""Plain data as JSON that every language reads alike."""
+"""Plain data as JSON that every language reads the same way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
+SAFE_INTEGER = 2**53 - 1  # languages whose numbers are doubles round larger ones
 
 
 def to_json(data: Any) -> bytes:
@@ -15,7 +15,7 @@ def to_json(data: Any) -> bytes:
 
 
 def cell(value: Any) -> Any:
-    """A value of a table as JSON has it: what it cannot hold, or others would misread, becomes text.
+    """A value of a table for JSON: one that JSON cannot hold, or that other languages would round, becomes text.
 
     >>> cell(float("inf")), cell(2**60), cell(True), cell(None), cell(1.5)
     ('inf', '1152921504606846976', True, None, 1.5)
@@ -28,7 +28,7 @@ def cell(value: Any) -> Any:
 
 
 def finite(data: Any) -> Any:
-    """Plain data in which every number is one that JSON has."""
+    """Plain data, with numbers that JSON cannot hold as text."""
     if isinstance(data, dict):
         return {name: finite(value) for name, value in data.items()}
     return list(map(finite, data)) if isinstance(data, list | tuple) else cell(data)

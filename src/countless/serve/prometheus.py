@@ -71,8 +71,8 @@ class Histogram:
         """The lines of the text format."""
         yield from _head(self.name, "histogram", self._summary)
         with self._lock:
-            found = [(labels, list(counts), self._sums[labels]) for labels, counts in sorted(self._counts.items())]
-        for labels, counts, total in found:
+            series = [(labels, list(counts), self._sums[labels]) for labels, counts in sorted(self._counts.items())]
+        for labels, counts, total in series:
             below = 0
             for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
                 below += count
@@ -95,7 +95,7 @@ def metric_lines(
     name: str, kind: str, summary: str, labels: Labels, values: Iterable[tuple[Labels, float]]
 ) -> Iterator[str]:
     """The lines of a metric; none if it has no values yet."""
-    samples = [_sample(name, labels, each, value) for each, value in values]
+    samples = [_sample(name, labels, label_values, value) for label_values, value in values]
     if samples:
         yield from _head(name, kind, summary)
         yield from samples

@@ -1,4 +1,4 @@
-"""Hot reload: a model file that was replaced is loaded again, beside the model that answers meanwhile."""
+"""Hot reload: a model file that was replaced is loaded again, while the old model goes on answering."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ logger = logging.getLogger(__name__)
 @dataclass
 class _Watched:
     file: ModelFile
-    tried: FileStamp | None  # the file that was loaded last, or could not be
+    tried: FileStamp | None  # at the latest load, failed or not
     seen: FileStamp | None  # at the latest look
 
 
 class ModelReloader:
     """Looks at the files of models once a second, in a thread of its own, and loads those that were replaced.
 
-    A file that is just being written is left alone until two looks find it the same. One that cannot be loaded is not
-    tried again before it changes, and the model of before goes on.
+    A file that is being written is loaded once two looks find it the same. A file that cannot be loaded is not tried
+    again before it changes, and the old model goes on answering.
 
     Args:
         models: the models that are served now, by name.
-        swap: puts a new model in the place of the one with its name.
-        metrics: hear of every load.
-        interval: seconds between two looks; None never looks, and loads only on request.
+        swap: replaces the model of the same name.
+        metrics: count every load.
+        interval: seconds between two looks; None to load only on request.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ModelReloader:
         self._thread = threading.Thread(target=self._run, name="countless-reload", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
 
     def reload(self) -> None:
@@ -67,7 +67,7 @@ class ModelReloader:
         self._orders.put("reload")
 
     def stop(self) -> None:
-        """Look no more. A load that is under way is not waited for."""
+        """Stop the thread; a load that takes longer than ``GRACE`` is not waited for."""
         self._orders.put("stop")
         self._thread.join(GRACE)
 
@@ -121,7 +121,7 @@ class ModelReloader:
                 "%s: loaded again in %.2f s: %s rows, %d columns, version %s",
                 *(name, served.load_seconds, f"{served.line['rows']:,}", columns, served.version),
             )
-            gc.collect()  # the model of before has cycles, and may be large
+            gc.collect()  # the old model has reference cycles, and may be large
 
     def _fail(self, name: str, reason: str) -> None:
         self._metrics.reloaded(name, FAILED)

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from countless.errors import CountlessError
 from countless.serve.api.app import make_app
-from countless.serve.api.errors import late_request, told
+from countless.serve.api.errors import error_body, late_request
 from countless.serve.models import Served
 from countless.serve.plain_json import to_json
 from countless.serve.service import Service, ServiceOptions
@@ -45,9 +45,9 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at which requests can wait from now on; port 0 is any that is free."""
+    """A listening socket; port 0 is any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named for asyncio's sake, which else lets the end of an answer wait for an acknowledgement.
+    # asyncio switches Nagle's algorithm off only if the protocol is named; otherwise the end of an answer is delayed.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -61,7 +61,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address(listening: socket.socket) -> str:
-    """Where a browser finds what listens there."""
+    """The URL of a listening socket."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
@@ -76,89 +76,88 @@ class Ended(NamedTuple):
 def run(
     models: Mapping[str, Served], listening: socket.socket, options: ServiceOptions, ready: Callable[[], None]
 ) -> Ended:
-    """Serve until SIGTERM or Ctrl-C, and then finish what was asked before. SIGHUP loads the model files again.
+    """Serve until SIGTERM or Ctrl-C, then finish the requests that are open. SIGHUP loads the model files again.
 
-    ``ready`` is called when requests are answered.
+    ``ready`` is called once requests are answered.
     """
     service = Service(models, options)
     server = make_server(service, options)
     server.ready = ready
-    heard: list[int] = []  # a signal comes once more when all is over
+    received: list[int] = []  # uvicorn raises a signal again when it has shut down
 
-    def hear(number: int, frame: object) -> None:
-        heard.append(number)
-        server.should_exit = True  # it may come before the server listens to signals itself
+    def stop(number: int, frame: object) -> None:
+        received.append(number)
+        server.should_exit = True  # the signal may come before uvicorn handles signals itself
 
     terminals = _terminals()
 
     def hang_up(number: int, frame: object) -> None:
         if terminals == _terminals():
             service.reloader.reload()
-        else:  # it was closed: nobody is there who could end the service
+        else:  # the terminal was closed, so nobody could end the service
             server.should_exit = True
 
-    before = {number: signal.signal(number, hear) for number in SIGNALS}
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
     if RELOAD is not None and signal.getsignal(RELOAD) != signal.SIG_IGN:  # nohup wants it to be ignored
         before[RELOAD] = signal.signal(RELOAD, hang_up)
 
-    def told(record: logging.LogRecord) -> bool:
-        return not server.force_exit  # who presses Ctrl-C again knows that requests are cut off
+    def is_logged(record: logging.LogRecord) -> bool:
+        return not server.force_exit  # after a second Ctrl-C it is no news that requests are cut off
 
     log = logging.getLogger("uvicorn.error")
-    log.addFilter(told)
+    log.addFilter(is_logged)
     try:
         server.run(sockets=[listening])
     finally:
-        log.removeFilter(told)
+        log.removeFilter(is_logged)
         for number, handler in before.items():
             signal.signal(number, handler)
         listening.close()
-    return Ended(INTERRUPTED if signal.SIGINT in heard else 0, service.busy)
+    return Ended(INTERRUPTED if signal.SIGINT in received else 0, service.busy)
 
 
 def leave(ended: Ended) -> int:
-    """The exit code; but if a thread is at work for nobody, which Python would wait for, the process ends here."""
+    """The exit code. If a thread still works on a cancelled request, end the process: Python would wait for it."""
     if ended.busy:
         sys.stderr.flush()
         os._exit(ended.code)
     return ended.code
 
 
-class Impatient(H11Protocol):
-    """A connection that is closed when the head of a request takes longer to arrive than ``seconds``.
+class HeadTimeoutProtocol(H11Protocol):
+    """A connection that is closed if the head of a request takes longer than ``seconds`` to arrive.
 
-    Who has sent a part of it hears why.
+    A client that has sent a part of the head gets an error first.
     """
 
     seconds = 10.0
-    _alarm: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request."""
+        """Start the timer."""
         super().connection_made(transport)
-        self._wait()
+        self._start_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
+        """Stop the timer once the head of a request is complete."""
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
-            self._wait()
+            self._start_timer()
         else:
-            self._rest()
+            self._stop_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
-        self._rest()
+        """Stop the timer."""
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        """Until the head is there, from when its first byte is."""
-        if self._alarm is None:
-            self._alarm = self.loop.call_later(self.seconds, self._give_up)
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.seconds, self._close_late)
 
-    def _give_up(self) -> None:
+    def _close_late(self) -> None:
         if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
-            body = to_json({"error": told(late_request(self.seconds))})
+            body = to_json({"error": error_body(late_request(self.seconds))})
             headers = [
                 ("content-type", "application/json"),
                 ("content-length", str(len(body))),
@@ -169,10 +168,10 @@ class Impatient(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def _rest(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 def _terminals() -> list[int]:
@@ -181,7 +180,10 @@ def _terminals() -> list[int]:
 
 
 class HttpServer(uvicorn.Server):
-    """Tells when it is ready; and before it stops, answers for a while, so that load balancers hear that it will."""
+    """A server that calls ``ready``, and that answers for ``drain`` seconds before it stops.
+
+    In that time load balancers see at /readyz that it is stopping.
+    """
 
     ready: Callable[[], None] = staticmethod(lambda: None)
     service: Service
@@ -189,13 +191,13 @@ class HttpServer(uvicorn.Server):
     _ends: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
+        """Start, and call ``ready``."""
         await super().startup(sockets)
         if self.started:
             self.ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether it is time to take no more connections."""
+        """Whether to stop: only after the drain time."""
         if not await super().on_tick(counter):
             return False
         self.service.is_stopping = True
@@ -206,10 +208,10 @@ class HttpServer(uvicorn.Server):
 
 
 def make_server(service: Service, options: ServiceOptions) -> HttpServer:
-    """The server of a service, which is yet to be run."""
+    """The server of a service, not running yet."""
     config = uvicorn.Config(
         make_app(service, options),
-        http=type("Hearing", (Impatient,), {"seconds": options.seconds}),
+        http=type("ConfiguredProtocol", (HeadTimeoutProtocol,), {"seconds": options.seconds}),
         lifespan="on",
         ws="none",
         log_config=None,

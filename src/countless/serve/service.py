@@ -1,4 +1,4 @@
-"""The service: its options, its models, and the threads that ask them."""
+"""The service: its options, its models, and the threads that compute answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 
 from countless.serve import answers
-from countless.serve.answer_cache import Kept
+from countless.serve.answer_cache import AnswerCache
 from countless.serve.api import limits, requests
 from countless.serve.api.access_log import LogFormat
 from countless.serve.api.client_limits import Network
@@ -19,7 +19,7 @@ from countless.serve.api.request_record import RECORD, RequestRecord
 from countless.serve.metrics import Load, ServiceMetrics
 from countless.serve.models import Served
 from countless.serve.reload import INTERVAL, ModelReloader
-from countless.serve.worker_threads import Work
+from countless.serve.worker_threads import WorkerPool
 
 JSON = "application/json"
 VERSION_HEADER = "X-Model-Version"
@@ -52,17 +52,17 @@ class ServiceOptions:
 
 
 class Service:
-    """Models, and the threads that ask them. Counting in tables has a thread of its own, and is not kept."""
+    """Models, and the threads that compute answers. Counts in tables have a thread of their own and no cache."""
 
     def __init__(self, models: Mapping[str, Served], options: ServiceOptions) -> None:
         self.models = dict(models)
-        self.kept = Kept(limits.KEPT_ANSWERS, limits.KEPT_BYTES)
+        self.cache = AnswerCache(limits.KEPT_ANSWERS, limits.KEPT_BYTES)
         self.metrics = ServiceMetrics()
         self.reloader = ModelReloader(self.models, self.replace, self.metrics, options.watch)
         self.is_stopping = False
         threads = options.threads or os.cpu_count() or 1
-        self._engine = Work(threads, options.waiting, options.seconds, self.kept)
-        self._tables = Work(1, options.waiting, options.seconds)
+        self._engine = WorkerPool(threads, options.waiting, options.seconds, self.cache)
+        self._tables = WorkerPool(1, options.waiting, options.seconds)
         self._log_clauses = options.log_clauses
 
     @property
@@ -80,10 +80,10 @@ class Service:
         """How busy the service is."""
         works = (self._engine, self._tables)
         threads, questions = sum(work.threads for work in works), sum(work.questions for work in works)
-        return Load(threads, self.stuck, questions, len(self.kept), self.kept.bytes)
+        return Load(threads, self.stuck, questions, len(self.cache), self.cache.bytes)
 
     def require_ready(self) -> None:
-        """An error if no question should be sent here: the service is about to stop, or no thread is left."""
+        """Raise an error if no question should be sent here: the service is stopping, or all threads are stuck."""
         if self.is_stopping:
             raise RefusalError(503, "StoppingError", "the service is stopping: ask another one")
         if self._engine.all_stuck:
@@ -95,26 +95,26 @@ class Service:
             )
 
     def replace(self, served: Served) -> None:
-        """Put a model in the place of the one with its name: who asks from now on asks the new one."""
+        """Replace the model of the same name: later questions go to the new one."""
         before = self.models[served.name]
         self.models[served.name] = served
-        self.kept.forget(_questions_of(before))
+        self.cache.forget(_questions_of(before))
 
     def start(self) -> None:
-        """Begin to look after the model files."""
+        """Start to watch the model files."""
         self.reloader.start()
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Stop: no more question is started."""
         self.is_stopping = True
         self._engine.close()
         self._tables.close()
         self.reloader.stop()
 
-    def facts(self, name: str) -> Response:
-        """All about the model called ``name``."""
+    def properties(self, name: str) -> Response:
+        """All properties of the model called ``name``."""
         served = self.served(name)
-        return Response(served.facts_json, media_type=JSON, headers={VERSION_HEADER: served.version})
+        return Response(served.properties_json, media_type=JSON, headers={VERSION_HEADER: served.version})
 
     def served(self, name: str) -> Served:
         """The model called ``name``."""
@@ -124,28 +124,30 @@ class Service:
             )
         return self.models[name]
 
-    async def ask(self, request: Request, name: str, answer: answers.Answer, asked: requests.RequestBody) -> Response:
-        """What the model called ``name`` answers, unless who made the ``request`` has gone."""
+    async def ask(self, request: Request, name: str, answer: answers.Answer, body: requests.RequestBody) -> Response:
+        """The answer of the model called ``name``. It is cancelled when the client of ``request`` disconnects."""
         record: RequestRecord = request.scope[RECORD]
-        record.clauses = asked.clauses() if self._log_clauses else None
+        record.clauses = body.clauses() if self._log_clauses else None
         served = self.served(name)
         work = self._tables if answer is answers.check else self._engine
-        key = f"{_questions_of(served)}{answer.__name__}\n{asked.model_dump_json()}"
-        left = asyncio.ensure_future(_left(request))
+        key = f"{_questions_of(served)}{answer.__name__}\n{body.model_dump_json()}"
+        disconnect = asyncio.ensure_future(_disconnected(request))
         try:
-            body, record.cached = await work.answer(key, lambda: answers.answered(answer, served, asked), left)
+            content, record.cached = await work.answer(
+                key, lambda: answers.answer_json(answer, served, body), disconnect
+            )
         finally:
-            left.cancel()
+            disconnect.cancel()
         cache = "hit" if record.cached else "miss"
-        return Response(body, media_type=JSON, headers={"X-Cache": cache, VERSION_HEADER: served.version})
+        return Response(content, media_type=JSON, headers={"X-Cache": cache, VERSION_HEADER: served.version})
 
 
 def _questions_of(served: Served) -> str:
-    """How the keys of all questions to a model begin."""
+    """The prefix of the cache keys of all questions to a model."""
     return f"{served.serial}\n"
 
 
-async def _left(request: Request) -> None:
-    """Wait until nobody is there to be answered."""
+async def _disconnected(request: Request) -> None:
+    """Wait until the client has disconnected."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -40,42 +40,42 @@ class CheckedTable:
         path, csv = os.fspath(table), table.options if isinstance(table, CsvFile) else schema.csv
         if path in EMBEDDED and not Path(path).is_file():
             path = str(EMBEDDED[path]())
-        place = str(Path(path).absolute()) if locate(path) is None else path
-        self._source = derive(Source.open(with_default_options(place, csv)), schema.derived)
-        known = {name.casefold() for name, _ in self._source.columns()}
-        missing = [name for name in schema.names if name.casefold() not in known]
+        location = str(Path(path).absolute()) if locate(path) is None else path
+        self._source = derive(Source.open(with_default_options(location, csv)), schema.derived)
+        names = {name.casefold() for name, _ in self._source.columns()}
+        missing = [name for name in schema.names if name.casefold() not in names]
         if missing:
             hint = None if self._source.csv is None else wrong_separator(self._source)
             remedy = hint or "give the table that the model was fitted to"
             raise SourceError(f'{shown(path)} has no column "{missing[0]}": {remedy}')
         require_types(self._source, schema)
-        self._lock(place)
+        self._lock(location)
         self._compiler = Compiler(schema)
         self._schema = schema
 
     def count(self, where: str) -> int:
-        """How many rows match ``where``; what a model would refuse is refused with the same error."""
+        """How many rows match ``where``; a clause that a model would refuse gets the same error."""
         self._compiler.compile(where)
         condition = with_canonical_uuids(parse(where, self._schema), self._schema)
         check_condition(condition, where)
         sql = written(condition.transform(_unqualified))
         try:
             for file in self._files:
-                require_regular(file)  # a pipe in its place would be waited for without end
+                require_regular(file)  # reading a pipe in its place would never end
             with interrupting(self._source.interrupt):
                 return self._source.counts([sql])[0]
         except KeyboardInterrupt:
-            check_cancelled()  # it was stopped because its client is gone
+            check_cancelled()  # DuckDB was interrupted because the client has disconnected
             raise
         except SourceError as error:
             raise self._explained(error) from None
 
     def _explained(self, error: SourceError) -> SourceError:
-        """The error without the path, which is nobody's business, and with the reason if the table is gone."""
-        gone = [file for file in self._files if not Path(file).exists()]
-        if gone:
+        """The error without folders of this machine, and with the reason if the table is gone."""
+        missing = [file for file in self._files if not Path(file).exists()]
+        if missing:
             return SourceError(
-                f"the table is gone: {Path(gone[0]).name} was there when the service started; "
+                f"the table is gone: {Path(missing[0]).name} was there when the service started; "
                 "put it back, or start the service with another --table"
             )
         message = str(error)
@@ -86,10 +86,10 @@ class CheckedTable:
         return SourceError(ABSOLUTE.sub(r"\1", message))
 
     def _lock(self, path: str) -> None:
-        """Let what is asked reach no other file, nor the network, nor settings."""
+        """Keep conditions from reaching other files, the network and settings."""
         location = locate(path)
-        named = [path] if location is None else _named_files(location.query or "") if not location.place else []
-        files = [file for name in named for file in (name, *glob.glob(name, recursive=True))]
+        names = [path] if location is None else _named_files(location.query or "") if not location.place else []
+        files = [file for name in names for file in (name, *glob.glob(name, recursive=True))]
         self._files = list(self._source.files) or [file for file in files if Path(file).is_file()]
         if location is not None and location.place and not location.is_postgres:
             self._files = [location.place]
@@ -100,8 +100,8 @@ class CheckedTable:
             try:
                 self._source.rows(f"SELECT 1 FROM {self._source.table} LIMIT 1")
             except SourceError:
-                told = f"the service cannot read this query: {location.query}"
-                raise SourceError(f"{told}; it may read files of this machine, each by its name in quotes") from None
+                message = f"the service cannot read this query: {location.query}"
+                raise SourceError(f"{message}; it may read files of this machine, each by its name in quotes") from None
 
 
 def _named_files(query: str) -> list[str]:
@@ -111,5 +111,5 @@ def _named_files(query: str) -> list[str]:
 
 
 def _unqualified(node: exp.Expr) -> exp.Expr:
-    """A column without the name of its table, which may be any."""
+    """A column without the name of its table, which a clause may choose freely."""
     return exp.column(node.name, quoted=True) if isinstance(node, exp.Column) else node

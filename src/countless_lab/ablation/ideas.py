@@ -1,4 +1,4 @@
-"""The ideas that are compared: each is a name, what it is, and the options of a fit that make it."""
+"""The ideas that an ablation compares. Each is a set of options of a fit."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ NETWORK = ("hidden", "blocks", "embedding", "units")  # options that describe th
 
 @dataclass(frozen=True)
 class Idea:
-    """Options of :func:`countless.fit` that differ from its own; those of the network are named like the others."""
+    """Options of :func:`countless.fit` that differ from the defaults, with those of the network among them."""
 
     name: str
     summary: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def arguments(self) -> dict[str, Any]:
-        """What to call :func:`countless.fit` with."""
+        """The arguments of :func:`countless.fit`."""
         network = {name: value for name, value in self.options.items() if name in NETWORK}
-        others = {name: value for name, value in self.options.items() if name not in NETWORK}
-        return {**others, "network": countless.Network(**network)} if network else others
+        fit_options = {name: value for name, value in self.options.items() if name not in NETWORK}
+        return {**fit_options, "network": countless.Network(**network)} if network else fit_options
 
 
 _PAPER = {

@@ -1,4 +1,4 @@
-"""All the trials of an ablation, what came of them, and how well short runs foretell long ones."""
+"""The trials of an ablation, their results, and how well short runs predict long ones."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from countless_lab.runner.job import Job
 from countless_lab.runner.store import ResultStore
 
 Record = dict[str, Any]
-FEWEST = 3  # ideas that must have been run at two lengths before their ranks are compared
+MIN_IDEAS = 3  # that must have been run at two lengths before their ranks are compared
 
 
 def plan(subjects: Sequence[Subject], ideas: Sequence[str], seconds: Sequence[float], queries: int) -> list[Job]:
     """The trials of every idea on every table for every length, and the questions they need."""
-    sets = [QuestionSet(_whole(subject), queries, QUESTION_SEED) for subject in subjects]
+    sets = [QuestionSet(_data_of(subject), queries, QUESTION_SEED) for subject in subjects]
     return [
         *sets,
-        *(AblationTrial(one, idea, length) for length in seconds for idea in ideas for one in sets),
+        *(AblationTrial(questions, idea, length) for length in seconds for idea in ideas for questions in sets),
     ]
 
 
-def _whole(subject: Subject) -> Data:
+def _data_of(subject: Subject) -> Data:
     return Data(subject.name, subject.source, Source.open(subject.source).count(), subject.exclude)
 
 
 def gather(folder: Path, jobs: Sequence[Job]) -> Record:
-    """What is known of the jobs: a record for every trial that has a result."""
+    """The results so far: a record for every trial that is finished."""
     store = ResultStore(folder)
     trials = []
     for job in jobs:
@@ -60,7 +60,7 @@ def agreement(trials: Sequence[Record]) -> list[Record]:
         lengths = sorted(spreads)
         for short, long in ((a, b) for index, a in enumerate(lengths) for b in lengths[index + 1 :]):
             both = [idea for idea in spreads[short] if idea in spreads[long]]
-            if len(both) >= FEWEST:
+            if len(both) >= MIN_IDEAS:
                 pair = [[spreads[length][idea] for idea in both] for length in (short, long)]
                 correlation = float(np.corrcoef(_ranks(pair[0]), _ranks(pair[1]))[0, 1])
                 ranks.append({"table": table, "short": short, "long": long, "ideas": both, "spearman": correlation})
@@ -68,25 +68,25 @@ def agreement(trials: Sequence[Record]) -> list[Record]:
 
 
 def sheets(record: Record) -> list[Sheet]:
-    """A table for every length and table of data, the least figures strong; and how the lengths agree."""
-    made = []
+    """A sheet for every length and data set, with the best figures in bold, and one of how the lengths agree."""
+    page_sheets = []
     for key in dict.fromkeys((trial["seconds"], trial["table"]) for trial in record["trials"]):
         trials = [trial for trial in record["trials"] if (trial["seconds"], trial["table"]) == key]
-        made.append(_sheet(f"{key[1]}, {_seconds(key[0])}", trials))
+        page_sheets.append(_sheet(f"{key[1]}, {_seconds(key[0])}", trials))
     if record["agreement"]:
         rows = tuple(
             (
-                one["table"],
-                f"{one['short']:g} s",
-                f"{one['long']:g} s",
-                str(len(one["ideas"])),
-                f"{one['spearman']:.2f}",
+                pair["table"],
+                f"{pair['short']:g} s",
+                f"{pair['long']:g} s",
+                str(len(pair["ideas"])),
+                f"{pair['spearman']:.2f}",
             )
-            for one in record["agreement"]
+            for pair in record["agreement"]
         )
         headings = ("table", "short", "long", "ideas", "rank correlation")
-        made.append(Sheet("Do short runs rank like long ones?", headings, rows, 3))
-    return made
+        page_sheets.append(Sheet("Do short runs rank like long ones?", headings, rows, 3))
+    return page_sheets
 
 
 def _sheet(title: str, trials: Sequence[Record]) -> Sheet:

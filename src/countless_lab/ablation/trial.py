@@ -1,4 +1,4 @@
-"""One idea on one table: a fit of this many seconds, and what its answers are worth."""
+"""A trial: one idea on one table, fitted for some seconds, and the errors of its answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from countless_lab.ablation.ideas import IDEAS
 from countless_lab.paper.cells import QuestionSet
 from countless_lab.runner.job import ExperimentJob, Result, Say
 
-QUESTION_SEED = 7_001  # of queries to select by: what is published is measured with the seeds 0 to 4
+QUESTION_SEED = 7_001  # of the queries to select ideas by; published figures use the seeds 0 to 4
 
 
 @dataclass(frozen=True)

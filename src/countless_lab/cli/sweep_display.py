@@ -1,4 +1,4 @@
-"""A sweep as a person sees it: how far it is, what runs, what failed, how long it may still take."""
+"""The display of a sweep on a terminal: progress, running jobs, failures and the time left."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def run_sweep(
     ray: str | None = None,
     alone: bool = False,
 ) -> SweepOutcome:
-    """Run what has no result in ``out`` yet, here or on a Ray cluster, and show how it goes on.
+    """Run the jobs without a result in ``out``, on this machine or on a Ray cluster, and show their progress.
 
-    With ``alone``, one job runs at a time and has the machine to itself, so that its times are those of a user.
+    With ``alone``, one job runs at a time, so that its times are those that a user would see.
     """
     console = show.progress()
     try:
@@ -61,7 +61,7 @@ def _backend(
 
 
 def say_failures(outcome: SweepOutcome) -> int:
-    """The exit code; what failed is listed."""
+    """Print the failures; return the exit code."""
     if not outcome.failed:
         return 0
     console = show.progress()
@@ -99,7 +99,7 @@ class SweepDisplay(SweepListener):
 
     def planned(self, done: int, jobs: int) -> None:
         self._done, self._jobs = done, jobs
-        self.pace.left = jobs - done
+        self.pace.cells_left = jobs - done
         if done:
             self.console.print(f"{done:,} of {plural(jobs, 'cell')} done by an earlier run")
 
@@ -121,12 +121,12 @@ class SweepDisplay(SweepListener):
     def failed(self, name: str, message: str) -> None:
         self._running.pop(name, None)
         self._failed += 1
-        self.pace.left -= 1
+        self.pace.cells_left -= 1
         self.console.print(f"{name} failed: {message}", style="red", soft_wrap=True)
 
     def dropped(self, names: tuple[str, ...], need: str) -> None:
         self._dropped += len(names)
-        self.pace.left -= len(names)
+        self.pace.cells_left -= len(names)
         self.console.print(f"{plural(len(names), 'cell')} not run: {need} failed", style="yellow", soft_wrap=True)
 
     def __rich__(self) -> RenderableType:
@@ -147,17 +147,17 @@ class SweepDisplay(SweepListener):
         if self._dropped:
             text.append(f"  {self._dropped} not run", style="yellow")
         now = time.monotonic()
-        left = self.pace.seconds_left([now - began for began, _ in tuple(self._running.values())])
-        return text if left is None else text.append(f"  about {duration(left)} left")
+        seconds_left = self.pace.seconds_left([now - began for began, _ in tuple(self._running.values())])
+        return text if seconds_left is None else text.append(f"  about {duration(seconds_left)} left")
 
 
 class Pace:
     """How long a sweep may still take, when some of its cells are long and some are short.
 
-    The mean of the cells that have finished is too small while long ones run: those that are short finish first. So the
-    time that running cells have taken counts too, which is the likeliest mean if cells last exponentially.
+    Short cells finish first, so the mean of the finished ones is too small. Adding the time that running cells have
+    taken gives the maximum-likelihood mean if durations are exponential.
 
-    >>> pace = Pace(left=10, at_once=2)
+    >>> pace = Pace(cells_left=10, at_once=2)
     >>> pace.finished(10.0)
     >>> pace.seconds_left([10.0, 0.0]) is None  # too early to tell
     True
@@ -166,15 +166,15 @@ class Pace:
     80.0
     """
 
-    def __init__(self, left: int = 0, at_once: int = 1) -> None:
-        self.left = left  # cells that have not ended
+    def __init__(self, cells_left: int = 0, at_once: int = 1) -> None:
+        self.cells_left = cells_left  # that have not ended
         self.at_once = at_once
         self._cells = 0
         self._seconds = 0.0
 
     def finished(self, seconds: float) -> None:
         """A cell took ``seconds``."""
-        self.left -= 1
+        self.cells_left -= 1
         self._cells += 1
         self._seconds += seconds
 
@@ -182,7 +182,7 @@ class Pace:
         """An estimate, once a cell per process has finished. ``running`` is what running cells have taken so far."""
         if self._cells < self.at_once:
             return None
-        if self.left <= 0:
+        if self.cells_left <= 0:
             return 0.0
         pace = (self._seconds + sum(running)) / self._cells
-        return pace * max(self.left / self.at_once, 1.0)  # the last cell is a whole one
+        return pace * max(self.cells_left / self.at_once, 1.0)  # the last cell is a whole one

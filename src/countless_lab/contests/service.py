@@ -1,18 +1,16 @@
-"""How a service holds out: many clients at once, each of which asks as soon as it has its answer.
+"""A load test of a service: many concurrent clients, each of which asks again as soon as it has its answer.
 
-The service is a process of its own on this machine, started and stopped here; the clients share this process. Every
-answer is compared with the library's, which was asked before.
+The service runs in a process of its own on this machine; the clients share this process. Every answer is compared with
+that of the library.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection
@@ -25,6 +23,7 @@ from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import quote_identifier, sql_literal
 from countless.errors import CountlessError
 from countless.estimator.estimator import Estimator
+from countless_lab.contests.http_connection import HttpConnection
 from countless_lab.contests.service_process import HOST, running_service
 from countless_lab.measurement.machine import machine_facts
 
@@ -32,14 +31,14 @@ NAME = "model"
 FILTERS = (1, 5)
 PERCENTILES = (50, 90, 99)
 SLOWEST = 60.0  # seconds that an answer may take
-DUST = 1e-9  # rows; the service takes less for none
+ROUNDING = 1e-9  # rows; the service answers 0 for less
 
 
 @dataclass(frozen=True)
 class LoadTestOptions:
-    """How much to ask. This many different ``clauses`` are asked; a share of ``repeated`` requests asks the first few.
+    """How much to ask: this many different ``clauses``; the share ``repeated`` of the requests asks the first few.
 
-    Before, one client asks for the cards of all columns, as the page does: this many ``refreshes``.
+    Before that, one client asks for the cards of all columns, as the page does, ``refreshes`` times.
     """
 
     clients: int = 64
@@ -51,8 +50,8 @@ class LoadTestOptions:
 
 
 @dataclass
-class Heard:
-    """What the clients got: milliseconds of all answers and of computed ones, and what was wrong, refused or lost."""
+class ClientResults:
+    """Milliseconds of all answers and of those that no cache gave, and the numbers of wrong, refused and lost ones."""
 
     ms: list[float] = field(default_factory=list)
     computed_ms: list[float] = field(default_factory=list)
@@ -62,10 +61,10 @@ class Heard:
 
 
 def measure(model: Path, options: LoadTestOptions) -> dict[str, Any]:
-    """Ask a service of ``model`` for a while."""
+    """Start a service of ``model``, ask it for a while, and return the figures."""
     estimator = Estimator.load(model)
     clauses = random_clauses(estimator.schema, options.clauses, options.seed)
-    known = [answer.rows for answer in estimator.estimate_many(clauses)]
+    expected = [answer.rows for answer in estimator.estimate_many(clauses)]
     with (
         tempfile.TemporaryDirectory() as folder,
         running_service([f"{NAME}={model.absolute()}"], Path(folder) / "service.log") as service,
@@ -73,25 +72,25 @@ def measure(model: Path, options: LoadTestOptions) -> dict[str, Any]:
         cards_ms = _refresh(service.port, estimator.schema, clauses[: options.refreshes])
         before = service.memory
         started = time.perf_counter()
-        heard = asyncio.run(_ask(service.port, clauses, known, options))
+        results = asyncio.run(_ask(service.port, clauses, expected, options))
         seconds = time.perf_counter() - started
         after = service.memory
-    answered = len(heard.ms)
+    answered = len(results.ms)
     return {
         "cards": len(estimator.schema.coded),
         "refreshes": len(cards_ms),
-        **_percentiles("cards_ms", cards_ms),
+        **percentiles_of("cards_ms", cards_ms),
         "clients": options.clients,
         "seconds": round(seconds, 2),
         "clauses": len(clauses),
-        "requests": answered + heard.refused + heard.lost,
+        "requests": answered + results.refused + results.lost,
         "per_second": round(answered / seconds, 1),
-        **_percentiles("ms", heard.ms),
-        "kept": answered - len(heard.computed_ms),
-        **_percentiles("computed_ms", heard.computed_ms),
-        "wrong": heard.wrong,
-        "refused": heard.refused,
-        "lost": heard.lost,
+        **percentiles_of("ms", results.ms),
+        "kept": answered - len(results.computed_ms),
+        **percentiles_of("computed_ms", results.computed_ms),
+        "wrong": results.wrong,
+        "refused": results.refused,
+        "lost": results.lost,
         "memory_mb_start": round(before / 1e6, 1),
         "memory_mb_end": round(after / 1e6, 1),
         "exit_code": service.process.returncode,
@@ -104,15 +103,16 @@ def random_clauses(schema: Schema, count: int, seed: int) -> list[str]:
     if not schema.coded:
         raise CountlessError("the model holds text only, of which no random questions are made: give another model")
     rng = np.random.default_rng(seed)
-    most = min(FILTERS[1], len(schema.coded))
+    most_filters = min(FILTERS[1], len(schema.coded))
     clauses = []
     for _ in range(count):
-        chosen = rng.choice(len(schema.coded), size=rng.integers(FILTERS[0], most + 1), replace=False)
-        clauses.append(" AND ".join(_filter(schema.coded[index], rng) for index in chosen))
+        indices = rng.choice(len(schema.coded), size=rng.integers(FILTERS[0], most_filters + 1), replace=False)
+        clauses.append(" AND ".join(_filter(schema.coded[index], rng) for index in indices))
     return clauses
 
 
-def _percentiles(name: str, values: Sequence[float]) -> dict[str, float]:
+def percentiles_of(name: str, values: Sequence[float]) -> dict[str, float]:
+    """The percentiles of ``values`` as fields of a result; none if there are no values."""
     return {f"{name}_p{p}": round(float(np.percentile(values, p)), 2) for p in PERCENTILES if values}
 
 
@@ -142,64 +142,48 @@ def _refresh(port: int, schema: Schema, clauses: Sequence[str]) -> list[float]:
     return milliseconds
 
 
-async def _ask(port: int, clauses: Sequence[str], known: Sequence[float], options: LoadTestOptions) -> Heard:
-    heard = Heard()
+async def _ask(port: int, clauses: Sequence[str], expected: Sequence[float], options: LoadTestOptions) -> ClientResults:
+    results = ClientResults()
     end = time.perf_counter() + options.seconds
-    clients = (_client(port, clauses, known, options, number, end, heard) for number in range(options.clients))
+    clients = (_client(port, clauses, expected, options, number, end, results) for number in range(options.clients))
     await asyncio.gather(*clients)
-    return heard
+    return results
 
 
 async def _client(
     port: int,
     clauses: Sequence[str],
-    known: Sequence[float],
+    expected: Sequence[float],
     options: LoadTestOptions,
     client: int,
     end: float,
-    heard: Heard,
+    results: ClientResults,
 ) -> None:
     """One client with one connection, which it opens again if it is lost."""
     rng = np.random.default_rng([options.seed, client])
+    connection = HttpConnection(port)
     while time.perf_counter() < end:
+        is_repeated = rng.random() < options.repeated
+        number = int(rng.integers(min(len(clauses), 20) if is_repeated else len(clauses)))
         try:
-            reader, writer = await asyncio.open_connection(HOST, port)
-        except OSError:
-            heard.lost += 1
-            await asyncio.sleep(0.1)
-            continue
-        try:
-            while time.perf_counter() < end:
-                often = rng.random() < options.repeated
-                number = int(rng.integers(min(len(clauses), 20) if often else len(clauses)))
-                async with asyncio.timeout(SLOWEST):
-                    await _request(reader, writer, clauses[number], known[number], heard)
+            async with asyncio.timeout(SLOWEST):
+                await connection.open()
+                await _request(connection, clauses[number], expected[number], results)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            heard.lost += 1
-        finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            results.lost += 1
+            await connection.close()
+            await asyncio.sleep(0.1)
+    await connection.close()
 
 
-async def _request(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, clause: str, known: float, heard: Heard
-) -> None:
-    body = json.dumps({"where": clause}).encode()
-    head = (
-        f"POST /v1/models/{NAME}/estimate HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
+async def _request(connection: HttpConnection, clause: str, expected: float, results: ClientResults) -> None:
     started = time.perf_counter()
-    writer.write(head.encode() + body)
-    answer = (await reader.readuntil(b"\r\n\r\n")).lower()
-    length = re.search(rb"content-length: (\d+)", answer)
-    content = await reader.readexactly(int(length[1]) if length else 0)
+    reply = await connection.send(f"/v1/models/{NAME}/estimate", json.dumps({"where": clause}).encode())
     ms = (time.perf_counter() - started) * 1e3
-    if not answer.startswith(b"http/1.1 200"):
-        heard.refused += 1
+    if reply.status != HTTPStatus.OK:
+        results.refused += 1
         return
-    heard.ms.append(ms)
-    if b"x-cache: hit" not in answer:
-        heard.computed_ms.append(ms)
-    heard.wrong += abs(json.loads(content)["estimates"][0]["rows"] - known) >= DUST
+    results.ms.append(ms)
+    if not reply.is_cached:
+        results.computed_ms.append(ms)
+    results.wrong += abs(json.loads(reply.content)["estimates"][0]["rows"] - expected) >= ROUNDING

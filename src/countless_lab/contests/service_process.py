@@ -16,13 +16,13 @@ from countless.errors import CountlessError
 from countless_lab.measurement.memory import held_memory
 
 HOST = "127.0.0.1"
-START = 120.0  # seconds that it has to start
-GRACE = 60.0  # seconds that it has to stop
+START = 120.0  # seconds that a service may take to start
+GRACE = 60.0  # seconds that it may take to stop
 
 
 @dataclass(frozen=True)
 class ServiceProcess:
-    """A service that runs."""
+    """A running service."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -30,7 +30,7 @@ class ServiceProcess:
 
     @property
     def memory(self) -> int:
-        """The bytes that it holds now."""
+        """Its memory now, in bytes."""
         return held_memory(self.process.pid)
 
     def tracebacks(self) -> int:
@@ -38,7 +38,7 @@ class ServiceProcess:
         return self.log.read_text(encoding="utf-8", errors="replace").count("Traceback (most recent call last)")
 
     def metrics(self) -> dict[str, float]:
-        """What it tells to Prometheus, by name and labels."""
+        """Its Prometheus metrics, by name and labels."""
         connection = http.client.HTTPConnection(HOST, self.port, timeout=START)
         try:
             connection.request("GET", "/metrics")
@@ -51,7 +51,7 @@ class ServiceProcess:
 
 @contextmanager
 def running_service(arguments: Sequence[str], log: Path) -> Iterator[ServiceProcess]:
-    """``countless serve`` with these arguments at a free port, as long as this goes on."""
+    """Run ``countless serve`` with these arguments at a free port inside this block."""
     command = [sys.executable, "-m", "countless.cli.main", "serve", *arguments, "--host", HOST, "--port", "0"]
     with open(log, "wb") as written:
         process = subprocess.Popen(command, stderr=written, start_new_session=True)
@@ -69,10 +69,10 @@ def running_service(arguments: Sequence[str], log: Path) -> Iterator[ServiceProc
 def _port(process: subprocess.Popen[bytes], log: Path) -> int:
     end = time.monotonic() + START
     while time.monotonic() < end:
-        said = log.read_text(encoding="utf-8", errors="replace")
-        if address := re.search(r"serving at http://.*:(\d+)/\n", said):
+        log_text = log.read_text(encoding="utf-8", errors="replace")
+        if address := re.search(r"serving at http://.*:(\d+)/\n", log_text):
             return int(address[1])
         if process.poll() is not None:
             break
         time.sleep(0.05)
-    raise CountlessError(f"the service did not start: {said.strip().removeprefix('error: ')}")
+    raise CountlessError(f"the service did not start: {log_text.strip().removeprefix('error: ')}")

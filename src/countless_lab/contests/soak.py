@@ -1,6 +1,6 @@
-"""A soak: many clients of every manner ask a service for a long time, while its model file is replaced under it.
+"""A soak test: many clients ask a service for a long time, well-behaved or not, while its model file is replaced.
 
-Every answer is compared with the library's, of the model that the answer's version names.
+Every answer is compared with that of the library, for the model that the answer's version names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,12 +23,12 @@ import numpy as np
 
 from countless.estimator.estimator import Estimator
 from countless.serve.model_file import ModelFile
-from countless_lab.contests.service import DUST, NAME, random_clauses
-from countless_lab.contests.service_process import HOST, ServiceProcess, running_service
+from countless_lab.contests.http_connection import HttpConnection, HttpReply
+from countless_lab.contests.service import NAME, ROUNDING, SLOWEST, percentiles_of, random_clauses
+from countless_lab.contests.service_process import ServiceProcess, running_service
 from countless_lab.measurement.machine import machine_facts
 
 PATH = f"/v1/models/{NAME}"
-SLOWEST = 60.0  # seconds that an answer may take
 CLAUSES = 2_000
 SAMPLING = 2.0  # seconds between two looks at the memory
 WARM_UP = 0.2  # of the time, after which the memory counts
@@ -61,24 +60,16 @@ class SoakOptions:
     seed: int = 1
 
 
-class KnownModel(NamedTuple):
-    """A model file, and what the library answers."""
+class ModelAnswers(NamedTuple):
+    """The content of a model file, and the library's answers to all clauses."""
 
     content: bytes
     rows: Sequence[float]
 
 
-class SoakReply(NamedTuple):
-    """An answer: its status, the version of the model, and its body."""
-
-    status: int
-    version: str
-    content: bytes
-
-
 @dataclass
 class SoakCounts:
-    """What happened: requests by manner, statuses, failures by their kind, milliseconds of valid ones, memory."""
+    """Counts of a run: requests by manner, statuses, failures by kind, milliseconds of answers, memory over time."""
 
     manners: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
@@ -95,29 +86,29 @@ def soak(model: Path, options: SoakOptions) -> dict[str, Any]:
     """Ask a service of ``model`` for ``options.minutes``, and tell how it held out."""
     with tempfile.TemporaryDirectory(prefix="countless-soak-") as folder:
         file = Path(folder) / "model.countless"
-        first, clauses, known = _known_models(model, Path(folder), options.seed)
+        first, clauses, models = _models_with_answers(model, Path(folder), options.seed)
         file.write_bytes(first)
         counts = SoakCounts()
         with running_service([f"{NAME}={file}"], Path(folder) / "service.log") as service:
-            run = _Run(service, file, clauses, known, options, counts)
+            run = _Run(service, file, clauses, models, options, counts)
             asyncio.run(run.all())
-            told, tracebacks = service.metrics(), service.tracebacks()
+            metrics, tracebacks = service.metrics(), service.tracebacks()
         if service.process.returncode != 0:
             counts.failures[f"exit code {service.process.returncode}"] += 1
         counts.failures.update({"traceback": tracebacks} if tracebacks else {})
-        return _facts(options, counts, told)
+        return _result(options, counts, metrics)
 
 
-def _known_models(model: Path, folder: Path, seed: int) -> tuple[bytes, list[str], dict[str, KnownModel]]:
-    """The model, and itself without evidence rows, which answers otherwise: by version, with the answers of both."""
+def _models_with_answers(model: Path, folder: Path, seed: int) -> tuple[bytes, list[str], dict[str, ModelAnswers]]:
+    """A model and its copy without evidence rows, which answers differently: by version, with their answers."""
     estimator = Estimator.load(model)
     clauses = random_clauses(estimator.schema, CLAUSES, seed)
     paths = [estimator.save(folder / "first.countless"), estimator.stripped().save(folder / "second.countless")]
-    known = {}
+    models = {}
     for path in paths:
         rows = [answer.rows for answer in Estimator.load(path).estimate_many(clauses)]
-        known[ModelFile(NAME, path).version()] = KnownModel(path.read_bytes(), rows)
-    return paths[0].read_bytes(), clauses, known
+        models[ModelFile(NAME, path).version()] = ModelAnswers(path.read_bytes(), rows)
+    return paths[0].read_bytes(), clauses, models
 
 
 @dataclass
@@ -125,12 +116,12 @@ class _Run:
     service: ServiceProcess
     file: Path
     clauses: list[str]
-    known: dict[str, KnownModel]
+    models: dict[str, ModelAnswers]
     options: SoakOptions
     counts: SoakCounts
 
     async def all(self) -> None:
-        """Clients, a hand that replaces the file, and an eye on the memory, until the time is over."""
+        """Run the clients, replace the file and record the memory until the time is over."""
         self.began = time.monotonic()
         self.end = self.began + 60 * self.options.minutes
         columns = [column.name for column in Estimator.load(self.file).schema.coded][:6]
@@ -144,24 +135,24 @@ class _Run:
             await asyncio.sleep(min(SAMPLING, max(0.0, self.end - time.monotonic())))
 
     async def _replace(self) -> None:
-        """Put the other model in place, now and then a broken file, and now and then send SIGHUP."""
-        contents, turn = [each.content for each in self.known.values()], 0
+        """Replace the file by the other model, sometimes by a broken file, and sometimes send SIGHUP instead."""
+        contents, turn = [model.content for model in self.models.values()], 0
         while time.monotonic() + self.options.replace_every < self.end:
             await asyncio.sleep(self.options.replace_every)
             turn += 1
-            what = "broken" if turn % 5 == 0 else "hangup" if turn % 7 == 0 else "replaced"
-            if what == "hangup":
+            action = "broken" if turn % 5 == 0 else "hangup" if turn % 7 == 0 else "replaced"
+            if action == "hangup":
                 self.service.process.send_signal(signal.SIGHUP)
             else:
                 beside = self.file.with_suffix(".new")
-                beside.write_bytes(BROKEN if what == "broken" else contents[turn % 2])
+                beside.write_bytes(BROKEN if action == "broken" else contents[turn % 2])
                 os.replace(beside, self.file)
-            self.counts.replaced[what] += 1
+            self.counts.replaced[action] += 1
 
     async def _client(self, number: int, columns: list[str]) -> None:
-        """One client, which asks in one manner after the other, each with a connection of its own or the last one."""
+        """One client, which makes requests of random manners on one connection."""
         rng = np.random.default_rng([self.options.seed, number])
-        connection = _Connection(self.service.port)
+        connection = HttpConnection(self.service.port)
         while time.monotonic() < self.end:
             manner = str(rng.choice(list(MANNERS), p=list(MANNERS.values())))
             self.counts.manners[manner] += 1
@@ -178,15 +169,15 @@ class _Run:
         self.counts.reopened += connection.reopened
         await connection.close()
 
-    async def _ask(self, connection: _Connection, manner: str, columns: list[str], rng: np.random.Generator) -> None:
-        places = [int(place) for place in rng.integers(len(self.clauses), size=8)]
+    async def _ask(self, connection: HttpConnection, manner: str, columns: list[str], rng: np.random.Generator) -> None:
+        numbers = [int(number) for number in rng.integers(len(self.clauses), size=8)]
         if manner == "invalid":
             path, body, status = INVALID[int(rng.integers(len(INVALID)))]
-            await connection.close()  # what is left of a refused body may be cut off
+            await connection.close()  # the service closes a connection whose body it refused
             self._expect(await connection.post(path, body), status)
             await connection.close()
             return
-        where: Any = [self.clauses[place] for place in places] if manner == "list" else self.clauses[places[0]]
+        where: Any = [self.clauses[number] for number in numbers] if manner == "list" else self.clauses[numbers[0]]
         body = json.dumps({"where": where, "columns": columns} if manner == "cards" else {"where": where}).encode()
         path = f"{PATH}/{'distribution' if manner == 'cards' else 'estimate'}"
         if manner == "vanishing":
@@ -197,9 +188,9 @@ class _Run:
         if len(self.counts.ms) < MOST_SAMPLES and manner != "slow":
             self.counts.ms.append((time.perf_counter() - started) * 1e3)
         if self._expect(reply, 200):
-            self._compare(reply, manner, places)
+            self._compare(reply, manner, numbers)
 
-    def _expect(self, reply: SoakReply, status: int) -> bool:
+    def _expect(self, reply: HttpReply, status: int) -> bool:
         self.counts.statuses[reply.status] += 1
         if reply.status == status:
             return True
@@ -209,94 +200,23 @@ class _Run:
             self.counts.failures[f"status {reply.status} instead of {status}"] += 1
         return False
 
-    def _compare(self, reply: SoakReply, manner: str, places: list[int]) -> None:
+    def _compare(self, reply: HttpReply, manner: str, numbers: list[int]) -> None:
         self.counts.versions[reply.version] += 1
         answer = json.loads(reply.content)
-        found = [answer["total"]] if manner == "cards" else answer["estimates"]
-        rows = self.known[reply.version].rows
-        asked = places if manner == "list" else places[:1]
-        if [place for each, place in zip(found, asked, strict=True) if abs(each["rows"] - rows[place]) >= DUST]:
+        estimates = [answer["total"]] if manner == "cards" else answer["estimates"]
+        rows = self.models[reply.version].rows
+        expected = [rows[number] for number in (numbers if manner == "list" else numbers[:1])]
+        pairs = zip(estimates, expected, strict=True)
+        if any(abs(estimate["rows"] - true_rows) >= ROUNDING for estimate, true_rows in pairs):
             self.counts.failures["wrong answer"] += 1
 
 
-class _Connection:
-    """A connection to the service, opened when it is needed and kept."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self.reopened = 0
-
-    async def post(self, path: str, body: bytes, pause: float = 0.0) -> SoakReply:
-        """Send a request, the last part of its body after a ``pause``, and read the answer.
-
-        A service may close a connection that nobody uses at any time. Then the request is sent again on a new one, as
-        every client does.
-        """
-        was_kept = self._streams is not None
-        try:
-            return await self._posted(path, body, pause)
-        except (ConnectionError, asyncio.IncompleteReadError) as error:
-            if not was_kept or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
-                raise
-        self.reopened += 1
-        await self.close()
-        return await self._posted(path, body, pause)
-
-    async def _posted(self, path: str, body: bytes, pause: float) -> SoakReply:
-        reader, writer = await self._open()
-        writer.write(_head(path, body) + body[: len(body) // 2])
-        if pause:
-            with suppress(ConnectionError):
-                await writer.drain()
-            await asyncio.sleep(pause)
-        writer.write(body[len(body) // 2 :])
-        with suppress(ConnectionError):  # it was refused before all of it was read
-            await writer.drain()
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-        length = re.search(r"content-length: (\d+)", head)
-        version = re.search(r"x-model-version: (\S+)", head)
-        content = await reader.readexactly(int(length[1]) if length else 0)
-        if "connection: close" in head:
-            await self.close()
-        return SoakReply(int(head.split()[1]), version[1] if version else "", content)
-
-    async def vanish(self, path: str, body: bytes, share: float) -> None:
-        """Send a share of a request, and hang up."""
-        _, writer = await self._open()
-        sent = _head(path, body) + body
-        writer.write(sent[: max(1, int(2 * share * len(sent)))])
-        with suppress(ConnectionError):
-            await writer.drain()
-        await asyncio.sleep(0.01 * share)
-        await self.close()
-
-    async def close(self) -> None:
-        """Hang up."""
-        if self._streams is not None:
-            writer = self._streams[1]
-            self._streams = None
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._streams is None:
-            self._streams = await asyncio.open_connection(HOST, self._port)
-        return self._streams
-
-
-def _head(path: str, body: bytes) -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode()
-
-
-def _facts(options: SoakOptions, counts: SoakCounts, told: dict[str, float]) -> dict[str, Any]:
+def _result(options: SoakOptions, counts: SoakCounts, metrics: dict[str, float]) -> dict[str, Any]:
     first, last, peak = _memory(counts.memory, 60 * options.minutes)
-    server_errors = sum(value for name, value in told.items() if re.search(r'requests_total.*status="5', name))
+    server_errors = sum(value for name, value in metrics.items() if re.search(r'requests_total.*status="5', name))
     if server_errors:
         counts.failures["5xx of /metrics"] += int(server_errors)
-    if told["countless_questions"] or told["countless_threads_stuck"]:
+    if metrics["countless_questions"] or metrics["countless_threads_stuck"]:
         counts.failures["questions or threads left over"] += 1
     growth = last / first - 1 if first else 0.0
     return {
@@ -311,13 +231,13 @@ def _facts(options: SoakOptions, counts: SoakCounts, told: dict[str, float]) -> 
         "reopened": counts.reopened,
         "models": dict(counts.versions),
         "files": dict(counts.replaced),
-        "reloads": {name: value for name, value in told.items() if "reloads_total" in name},
-        **{f"ms_p{place}": round(float(np.percentile(counts.ms, place)), 2) for place in (50, 90, 99) if counts.ms},
+        "reloads": {name: value for name, value in metrics.items() if "reloads_total" in name},
+        **percentiles_of("ms", counts.ms),
         "memory_mb_first": round(first / 1e6, 1),
         "memory_mb_last": round(last / 1e6, 1),
         "memory_mb_peak": round(peak / 1e6, 1),
         "memory_growth": round(growth, 4),
-        "threads": told["process_threads"],
+        "threads": metrics["process_threads"],
         "is_level": growth <= MOST_GROWTH,
         "machine": machine_facts(),
     }
@@ -329,7 +249,7 @@ def _memory(samples: Sequence[tuple[float, int]], seconds: float) -> tuple[float
     >>> _memory([(0, 1), (3, 100), (9, 110)], 10)
     (100, 110, 110)
     """
-    first = [held for at, held in samples if WARM_UP <= at / seconds <= WARM_UP + WINDOW]
-    last = [held for at, held in samples if at / seconds >= 1 - WINDOW]
-    every = [held for _, held in samples] or [0]
-    return statistics.median(first or every), statistics.median(last or every), max(every)
+    first = [memory for at, memory in samples if WARM_UP <= at / seconds <= WARM_UP + WINDOW]
+    last = [memory for at, memory in samples if at / seconds >= 1 - WINDOW]
+    all_samples = [memory for _, memory in samples] or [0]
+    return statistics.median(first or all_samples), statistics.median(last or all_samples), max(all_samples)

@@ -1,7 +1,7 @@
-"""Every way to count strings that match a pattern, on the same questions, in one process.
+"""A contest of all ways to count strings that match a pattern, on the same questions, in one process.
 
-The paper's questions (does a string contain this piece of 3 to 5 characters?), a mix of patterns of many kinds, the
-time of anchored ones, and what one sample costs with and without a cache.
+The questions are those of the paper (does a string contain this piece of 3 to 5 characters?) and a mix of patterns of
+many kinds. Anchored patterns are timed, and so is one sample with and without a cache.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TextContestOptions:
 
 
 def contest(table: str, model: Any, options: TextContestOptions, watch: ContestListener) -> dict[str, Any]:
-    """All of it, as plain data."""
+    """The result of the contest, as plain data."""
     estimator = Estimator.load(model)
     if not estimator.schema.texts:
         raise DataError(f"{model} has no text column: fit one with countless fit TABLE --text COLUMN")
@@ -58,10 +58,10 @@ def contest(table: str, model: Any, options: TextContestOptions, watch: ContestL
         contenders = _contenders(estimator, table, options)
         measured = {}
         for contender in contenders:
-            chosen = queries[: options.slow_queries] if contender.slow else queries
-            watch.begins(contender.name, len(chosen))
+            asked_queries = queries[: options.slow_queries] if contender.slow else queries
+            watch.begins(contender.name, len(asked_queries))
             repeats = options.repeats if contender.quick else 1
-            measured[contender.name] = measure(contender, chosen, repeats, watch.answered)
+            measured[contender.name] = measure(contender, asked_queries, repeats, watch.answered)
             watch.ends(measured[contender.name])
         by_class = {name: _mixed(contenders, name, mix) for name in (OFF, ON, "row-sample-1%", "duckdb-guess")}
         anchored = [query for query in mix if query.kind in ANCHORED]
@@ -95,10 +95,9 @@ def contest(table: str, model: Any, options: TextContestOptions, watch: ContestL
 
 
 def per_sample(runtime: TextRuntime, seed: int, samples: int = 256, fewer: int = 50) -> dict[str, float]:
-    """Milliseconds for a whole string drawn from the model: as ``naive`` draws it, and with nothing remembered.
+    """Milliseconds for drawing a string from the model: as ``naive`` draws it, and without a cache.
 
-    Without a cache every string so far is read again, whole, for each character: fewer strings, but as many at once as
-    the machine likes best.
+    Without a cache all strings are read again from their beginning for each character, so ``fewer`` are drawn.
     """
     every = SymbolAutomaton.of_every_string(runtime.spec)
     cached, plain = [], []
@@ -153,9 +152,11 @@ def _mixed(contenders: Sequence[Contender], name: str, mix: Sequence[Query]) -> 
     return evaluate(_named(contenders, name).answer, mix, name)
 
 
-def _absent(found: Evaluation) -> dict[str, float]:
-    """Of the questions that no row answers: the estimates."""
-    rows = [e.rows for query, e in zip(found.queries, found.estimates, strict=True) if query.rows == 0] or [0.0]
+def _absent(evaluation: Evaluation) -> dict[str, float]:
+    """The estimates of the questions whose true count is 0."""
+    rows = [e.rows for query, e in zip(evaluation.queries, evaluation.estimates, strict=True) if query.rows == 0] or [
+        0.0
+    ]
     return {
         "queries": len(rows),
         "p50": float(np.median(rows)),

@@ -1,4 +1,4 @@
-"""What a workload is worth: two fits of equal length, of which one knows what will be asked."""
+"""A contest of two fits of equal length: with and without a workload."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN, WORKLOAD = "without", "with the workload"
 ASKED, RANDOM = "like the workload", "random"  # the questions that both are asked
 FILTERS = (3, 8)
 QUANTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
-TEMPLATES_STREAM, WORKLOAD_STREAM, ASKED_STREAM = 11, 12, 13  # keep the random numbers of one seed apart
+TEMPLATES_STREAM, WORKLOAD_STREAM, TEST_STREAM = 11, 12, 13  # keep the random numbers of one seed apart
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class WorkloadContestOptions:
 
 
 @dataclass(frozen=True)
-class Found:
+class ModelErrors:
     """The q-errors of one model on one kind of questions."""
 
     seed: int
@@ -47,23 +47,30 @@ class Found:
 
 
 def contest(table: str, options: WorkloadContestOptions, say: Callable[[str], None]) -> dict[str, Any]:
-    """All of it, as plain data: quantiles of the q-errors of all seeds together, and of each."""
-    all_errors = [item for seed in range(options.seeds) for item in _of_seed(table, options, seed, say)]
+    """The result as plain data: quantiles of the q-errors of all seeds together, and of each seed."""
+    all_errors = [result for seed in range(options.seeds) for result in _of_seed(table, options, seed, say)]
     return {
         "table": {
             questions: {model: _quantiles(all_errors, model, questions) for model in (PLAIN, WORKLOAD)}
             for questions in (ASKED, RANDOM)
         },
         "seeds": [
-            {"seed": item.seed, "model": item.model, "questions": item.questions, **_quantiles_of(item.q_errors)}
-            for item in all_errors
+            {
+                "seed": result.seed,
+                "model": result.model,
+                "questions": result.questions,
+                **_quantiles_of(result.q_errors),
+            }
+            for result in all_errors
         ],
         "options": asdict(options),
         "machine": machine_facts(),
     }
 
 
-def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callable[[str], None]) -> Iterator[Found]:
+def _of_seed(
+    table: str, options: WorkloadContestOptions, seed: int, say: Callable[[str], None]
+) -> Iterator[ModelErrors]:
     def fitted(workload: list[str] | None) -> Estimator:
         say(f"seed {seed}: fitting {PLAIN if workload is None else WORKLOAD}")
         exclude, epochs = options.exclude, options.epochs
@@ -76,7 +83,7 @@ def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callab
     templates = draw_templates(plain.schema, options.templates, seed)
     workload, test_clauses = (
         template_clauses(plain.schema, source, templates, count, _mixed(seed, number))
-        for count, number in ((options.queries, WORKLOAD_STREAM), (options.asked, ASKED_STREAM))
+        for count, number in ((options.queries, WORKLOAD_STREAM), (options.asked, TEST_STREAM))
     )
     questions = {
         ASKED: [Query(where, rows) for where, rows in zip(test_clauses, source.counts(test_clauses), strict=True)],
@@ -84,7 +91,7 @@ def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callab
     }
     for model, estimator in ((PLAIN, plain), (WORKLOAD, fitted(workload))):
         for kind, queries in questions.items():
-            yield Found(
+            yield ModelErrors(
                 seed,
                 model,
                 kind,
@@ -96,14 +103,14 @@ def draw_templates(schema: Schema, count: int, seed: int) -> list[list[int]]:
     """``count`` random sets of columns."""
     rng = np.random.default_rng([seed, TEMPLATES_STREAM])
     columns = len(schema.coded)
-    least, most = (min(bound, columns) for bound in FILTERS)
-    sizes = rng.integers(least, most + 1, size=count)
+    smallest, largest = (min(bound, columns) for bound in FILTERS)
+    sizes = rng.integers(smallest, largest + 1, size=count)
     return [sorted(rng.choice(columns, size=size, replace=False).tolist()) for size in sizes]
 
 
-def _quantiles(found: Sequence[Found], model: str, questions: str) -> dict[str, float]:
-    chosen = [item.q_errors for item in found if (item.model, item.questions) == (model, questions)]
-    return _quantiles_of(np.concatenate(chosen))
+def _quantiles(results: Sequence[ModelErrors], model: str, questions: str) -> dict[str, float]:
+    errors = [result.q_errors for result in results if (result.model, result.questions) == (model, questions)]
+    return _quantiles_of(np.concatenate(errors))
 
 
 def _quantiles_of(errors: Any) -> dict[str, float]:

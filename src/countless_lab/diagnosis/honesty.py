@@ -1,4 +1,4 @@
-"""How honest error bars are: which kinds of questions, and which questions, have an interval that misses by far."""
+"""Which questions, and which kinds of questions, have error bars that miss the truth by far."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Miss:
 
 @dataclass
 class Honesty:
-    """What a model's intervals are worth: questions by kind, those outside, and those far outside."""
+    """Questions by kind, those whose truth is outside the interval, the refused ones, and the misses by far."""
 
     asked: Counter[str] = field(default_factory=Counter)
     outside: Counter[str] = field(default_factory=Counter)
@@ -37,13 +37,13 @@ class Honesty:
     misses: list[Miss] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """The counts and the misses as plain data."""
         counts = {name: dict(getattr(self, name)) for name in ("asked", "outside", "refused")}
         return counts | {"misses": [asdict(miss) for miss in self.misses]}
 
 
 def miss_factor(truth: float, low: float, high: float) -> float:
-    """How far the truth is outside an interval; 1 if it is inside. Less than a row is a row.
+    """The factor by which the truth is outside an interval; 1 if it is inside. Less than one row counts as one row.
 
     >>> miss_factor(10, 5, 20), miss_factor(50, 5, 20), miss_factor(0, 4, 9), miss_factor(1, 0, 0)
     (1.0, 2.5, 4.0, 1.0)
@@ -55,16 +55,16 @@ def miss_factor(truth: float, low: float, high: float) -> float:
 def measure_honesty(model: Estimator, table: Any, questions: int = QUESTIONS, seed: int = 0) -> Honesty:
     """Ask the model questions of every kind, and compare its intervals with the true counts."""
     queries = random_workload(model.schema, table, questions, seed, kinds=True)
-    found = Honesty()
+    result = Honesty()
     for query, answer in zip(queries, model.answer_many([query.where for query in queries]), strict=True):
-        found.asked[query.kind] += 1
+        result.asked[query.kind] += 1
         if isinstance(answer, CountlessError):
-            found.refused[query.kind] += 1
+            result.refused[query.kind] += 1
             continue
-        found.outside[query.kind] += not answer.low <= query.rows <= answer.high
+        result.outside[query.kind] += not answer.low <= query.rows <= answer.high
         factor = miss_factor(query.rows, answer.low, answer.high)
         if factor > FAR:
             numbers = (answer.low, answer.rows, answer.high, factor)
-            found.misses.append(Miss(query.where, query.kind, query.rows, *numbers))
-    found.misses.sort(key=lambda miss: -miss.factor)
-    return found
+            result.misses.append(Miss(query.where, query.kind, query.rows, *numbers))
+    result.misses.sort(key=lambda miss: -miss.factor)
+    return result

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from countless.evaluation.diagnosis.diagnosis import Diagnosis
 from countless.evaluation.diagnosis.groups import QUANTILES, Group
 from countless.evaluation.diagnosis.suspects import SURE, Suspect
+from countless_lab.measurement.plotting import short
 from countless_lab.measurement.requirements import require_plotting
 from countless_lab.paper.drawing import log_scale, panels, pictures
-from countless_lab.paper.numbers import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,23 +23,23 @@ BARS = 12  # columns, and pairs of them
 
 
 def drawer() -> Callable[[Diagnosis], dict[str, bytes]]:
-    """The function that draws; an error says which package to install if there is none."""
+    """The function that draws a diagnosis; raise an error if a package for drawing is missing."""
     require_plotting()
     return draw
 
 
-def draw(found: Diagnosis) -> dict[str, bytes]:
+def draw(diagnosis: Diagnosis) -> dict[str, bytes]:
     """The picture as the content of an SVG and of a PNG file."""
 
     def page(figure: Figure) -> None:
         (filters, truths, scatter), (columns, pairs, whose) = panels(figure, 2, 3, (4.4, 3.7), 0.0)
-        _groups(filters, found.by_filters, "filters in the query")
-        _groups(truths, found.by_truth, "true count")
+        _groups(filters, diagnosis.by_filters, "filters in the query")
+        _groups(truths, diagnosis.by_truth, "true count")
         filters.legend(frameon=False, fontsize=8, loc="upper left")
-        _truth_and_estimate(scatter, found)
-        _suspects(columns, found.columns, "columns")
-        _suspects(pairs, found.pairs, "pairs of columns")
-        _whose(whose, found)
+        _truth_and_estimate(scatter, diagnosis)
+        _suspects(columns, diagnosis.columns, "columns")
+        _suspects(pairs, diagnosis.pairs, "pairs of columns")
+        _whose(whose, diagnosis)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # a column's name may be in any script
@@ -57,10 +57,10 @@ def _groups(axes: Axes, groups: Sequence[Group], label: str) -> None:
     axes.set_title(f"Error by {'number of filters' if label.startswith('filters') else label}", fontsize=10)
 
 
-def _truth_and_estimate(axes: Axes, found: Diagnosis) -> None:
-    truths = [max(1.0, item.question.truth) for item in found.answers]
-    answers = [max(1.0, item.estimate) for item in found.answers]
-    _scatter(axes, truths, answers, [RED if item.is_samplers else BLUE for item in found.answers])
+def _truth_and_estimate(axes: Axes, diagnosis: Diagnosis) -> None:
+    truths = [max(1.0, answer.question.truth) for answer in diagnosis.answers]
+    answers = [max(1.0, answer.estimate) for answer in diagnosis.answers]
+    _scatter(axes, truths, answers, [RED if answer.is_samplers else BLUE for answer in diagnosis.answers])
     ends = (0.8, 1.25 * max(*truths, *answers))
     axes.plot(ends, ends, color=GREY, lw=0.8, zorder=1)
     axes.set_xlim(ends)
@@ -77,22 +77,22 @@ def _suspects(axes: Axes, suspects: Sequence[Suspect], label: str) -> None:
         axes.text(0.5, 0.5, "too few queries to tell", transform=axes.transAxes, ha="center", color="grey")
         axes.set_axis_off()
         return
-    shown = suspects[:BARS]
-    heights = [-rank for rank in range(len(shown))]
-    excesses = [item.excess for item in shown]
-    axes.barh(heights, excesses, color=[RED if item.stands_out else GREY for item in shown], height=0.65)
+    top = suspects[:BARS]
+    heights = [-rank for rank in range(len(top))]
+    excesses = [suspect.excess for suspect in top]
+    axes.barh(heights, excesses, color=[RED if suspect.stands_out else GREY for suspect in top], height=0.65)
     axes.errorbar(
-        excesses, heights, xerr=[SURE * item.standard_error for item in shown], fmt="none", ecolor="#333333", lw=0.8
+        excesses, heights, xerr=[SURE * suspect.standard_error for suspect in top], fmt="none", ecolor="#333333", lw=0.8
     )
-    axes.set_yticks(heights, [_clipped(" + ".join(item.columns)) for item in shown], fontsize=7, parse_math=False)
+    axes.set_yticks(heights, [_clipped(" + ".join(suspect.columns)) for suspect in top], fontsize=7, parse_math=False)
     axes.axvline(0.0, color="#888888", lw=0.8)
     axes.set_xlabel("excess of |ln q-error|, with two standard errors", fontsize=9)
 
 
-def _whose(axes: Axes, found: Diagnosis) -> None:
-    models = [item.model_error for item in found.answers]
-    samplers = [item.sampler_error for item in found.answers]
-    _scatter(axes, models, samplers, [RED if item.is_samplers else BLUE for item in found.answers])
+def _whose(axes: Axes, diagnosis: Diagnosis) -> None:
+    models = [answer.model_error for answer in diagnosis.answers]
+    samplers = [answer.sampler_error for answer in diagnosis.answers]
+    _scatter(axes, models, samplers, [RED if answer.is_samplers else BLUE for answer in diagnosis.answers])
     ends = (0.95, 1.15 * max(*models, *samplers, 2.0))
     axes.plot(ends, ends, color=GREY, lw=0.8, zorder=1)
     axes.set_xlim(ends)
@@ -123,5 +123,5 @@ def _short_label(label: str) -> str:
     return f"{short(float(low.replace(',', '')))}+" if dash else label
 
 
-def _clipped(text: str, most: int = 34) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _clipped(text: str, longest: int = 34) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,4 +1,4 @@
-"""Simple questions about the values of a table, whose answers are held to DuckDB's counts."""
+"""Simple questions about the values of a table, whose answers are compared with DuckDB's counts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.estimator.answers.estimate import Estimate
 
-COLUMNS = 12  # that are asked about
-VALUES = 3  # of each
-SHOWN = 200  # characters of a clause
+COLUMNS = 12  # that questions are about
+VALUES = 3  # of each column
+CLAUSE_CHARACTERS = 200  # of a clause that are shown
 
 
 def wrong_answers(model: Estimator, source: Source, seed: int) -> list[str]:
-    """What is wrong with the model's answers about the table that it was fitted to, a sentence each."""
+    """Defects of the model's answers about the table that it was fitted to, a sentence each."""
     if model.rows != source.count():
         return [f"the model has {model.rows} rows, the table {source.count()}"]
     clauses = list(simple_clauses(model, source, seed))
@@ -27,8 +27,8 @@ def wrong_answers(model: Estimator, source: Source, seed: int) -> list[str]:
     for clause, count, answer in zip(clauses, counts, model.answer_many(clauses, threads=1), strict=True):
         wrong = _wrong(answer, count, model.rows)
         if wrong:
-            shown = clause if len(clause) <= SHOWN else f"{clause[:SHOWN]}..."
-            defects.append(f"WHERE {shown}: {wrong}")
+            text = clause if len(clause) <= CLAUSE_CHARACTERS else f"{clause[:CLAUSE_CHARACTERS]}..."
+            defects.append(f"WHERE {text}: {wrong}")
     return defects
 
 
@@ -41,14 +41,20 @@ def simple_clauses(model: Estimator, source: Source, seed: int) -> Iterator[str]
     for name, kind in rng.sample(columns, min(COLUMNS, len(columns))):
         quoted = quote_identifier(name)
         yield f"{quoted} IS NULL"
-        sql = f"SELECT DISTINCT CAST({quoted} AS VARCHAR) AS text FROM {source.table} WHERE {quoted} IS NOT NULL"
-        texts = source.rows(f"SELECT text FROM ({sql}) ORDER BY hash(text, {seed}), text LIMIT {VALUES}")
-        literals = [sql_literal(str(text), kind) for (text,) in texts]
+        literals = [sql_literal(text, kind) for text in random_values(source, name, VALUES, seed)]
         for literal in literals:
             yield f"{quoted} = {literal}"
             yield f"{quoted} < {literal}"
         if literals:
             yield f"{quoted} IN ({', '.join(literals)})"
+
+
+def random_values(source: Source, name: str, count: int, seed: int) -> list[str]:
+    """Some distinct values of a column as DuckDB prints them, the same for the same seed."""
+    column = quote_identifier(name)
+    distinct = f"SELECT DISTINCT CAST({column} AS VARCHAR) AS text FROM {source.table} WHERE {column} IS NOT NULL"
+    rows = source.rows(f"SELECT text FROM ({distinct}) ORDER BY hash(text, {seed}), text LIMIT {count}")
+    return [str(text) for (text,) in rows]
 
 
 def _wrong(answer: Estimate | CountlessError, count: int, rows: int) -> str | None:

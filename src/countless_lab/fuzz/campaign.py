@@ -1,4 +1,4 @@
-"""A campaign: random cases against one promise of the product. A case is a seed, and the seed repeats it."""
+"""A campaign: random cases that test one promise of the product. A seed determines a case, and repeats it."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Campaign:
 
 
 def unexpected(error: BaseException) -> str:
-    """An exception that is none of ours, and where it came from."""
+    """The message for an exception that is not Countless's own, with the place that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "countless/" in frame.filename] or list(frames)
-    place = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(own[-3:]))
-    return f"{type(error).__name__}: {str(error)[:500]} ({place})"
+    product_frames = [frame for frame in frames if "countless/" in frame.filename] or list(frames)
+    location = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(product_frames[-3:]))
+    return f"{type(error).__name__}: {str(error)[:500]} ({location})"

@@ -19,19 +19,19 @@ from typing import Any
 
 from countless_lab.runner.process import LIMITS
 
-LOG_BYTES = 2_000  # of what a process wrote to standard error, at its beginning and at its end
+LOG_BYTES = 2_000  # of the beginning, and of the end, of a process's standard error
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a case may take. Without ``memory`` there is no limit of it."""
+    """Limits of time and memory of a case; ``memory`` None is no limit."""
 
     seconds: float = 300.0
     memory: int | None = 6 * 1024**3
 
 
 class ChildProcesses:
-    """Starts processes from one that has loaded the product already, so that a case does not wait for imports."""
+    """Starts processes by forking one that has imported the product, so that a case does not wait for imports."""
 
     def __init__(self, limits: Limits | None = None, preload: tuple[str, ...] = ()) -> None:
         self._limits = limits or Limits()
@@ -41,7 +41,7 @@ class ChildProcesses:
             os.environ.setdefault(name, "1")
 
     def run(self, job: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
-        """What ``job`` returns; or None, and how its process ended instead: by a crash, or because of a limit."""
+        """The result of ``job``; or None, and how its process ended: by a crash, or because of a limit."""
         receiver, sender = self._context.Pipe(duplex=False)
         with tempfile.NamedTemporaryFile(prefix="countless-fuzz-", suffix=".log") as log:
             process = self._context.Process(target=_run, args=(sender, log.name, self._limits.memory, job, *arguments))
@@ -62,7 +62,7 @@ class ChildProcesses:
 
 @contextlib.contextmanager
 def limited_processor_time(seconds: float) -> Iterator[None]:
-    """Within a case: a step that takes more processor time ends the process, which first prints where it is."""
+    """End the process if this block takes more processor time; it prints its stack first."""
     with contextlib.suppress(io.UnsupportedOperation):  # in a test, there may be no file to print to
         faulthandler.register(signal.SIGPROF, chain=True)
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -73,7 +73,7 @@ def limited_processor_time(seconds: float) -> Iterator[None]:
 
 
 def _run(sender: Connection, log: str, memory: int | None, job: Callable[..., Any], *arguments: Any) -> None:
-    """The child: Ctrl-C is for the parent alone, and what a crash prints goes to a file."""
+    """Run the job in the child. Ctrl-C reaches the parent alone, and the output of a crash goes to a file."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)

@@ -1,4 +1,4 @@
-"""Random inputs for the compiled code, through its Python doors: each answer is held to that of the slow twin."""
+"""Random inputs for the compiled code, through its Python interface, compared with the answers of the slow twins."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Check = Callable[[Random], str | None]
 
 
 def run_compiled_code(models: Path, seed: int, folder: str, rounds: int = ROUNDS) -> Outcome:
-    """A case: every part of the compiled code, ``rounds`` times. ``models`` is a folder of model files."""
+    """A case: check every part of the compiled code ``rounds`` times. ``models`` is a folder of model files."""
     originals = [path.read_bytes() for path in sorted(models.glob("*.countless"))]
     checks: list[Check] = [check_walk, check_rows, check_strings, check_substrings, check_front_coding]
     checks.append(functools.partial(check_models, originals, Path(folder) / "made.countless"))
@@ -61,20 +61,20 @@ def run_compiled_code(models: Path, seed: int, folder: str, rounds: int = ROUNDS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         for number in range(rounds):
-            for place, check in enumerate(checks):
-                rng = np.random.default_rng([seed, number, place])
+            for check_index, check in enumerate(checks):
+                rng = np.random.default_rng([seed, number, check_index])
                 try:
                     wrong = check(rng)
                 except Exception as error:
                     wrong = unexpected(error)
                 count += 1
-                defects += [f"round {number}, check {place}: {wrong}"] if wrong else []
+                defects += [f"round {number}, check {check_index}: {wrong}"] if wrong else []
     return Outcome("checked", "", tuple(defects[:5]), count)
 
 
 def random_spec(rng: Random) -> ModelSpec:
     """A network of any small shape: several orders, columns of several digits, wide positions."""
-    groups = tuple(int(each) for each in rng.integers(1, 4, rng.integers(1, 6)))
+    groups = tuple(int(count) for count in rng.integers(1, 4, rng.integers(1, 6)))
     choices = {1: [1, 2, 3, 7, 16, 33, 300], 2: [2, 3, 5], 3: [2, 3, 5]}
     sizes = tuple(int(rng.choice(choices[count])) for count in groups for _ in range(count))
     hidden, blocks, width = int(rng.integers(1, 70)), int(rng.integers(0, 3)), int(rng.integers(1, 41))
@@ -95,17 +95,17 @@ def random_weights(spec: ModelSpec, scale: float, rng: Random) -> dict[str, Weig
     def drawn(*shape: int) -> Weights:
         return (scale * rng.standard_normal(shape)).astype(np.float32)
 
-    several = len(spec.orders) > 1
+    many_orders = len(spec.orders) > 1
     ranks = np.repeat(spec.ranks(0), spec.embedding)
-    seen = several | (degrees[:, None] >= ranks[None, :])
-    said = several | (degrees[None, :] < ranks[:, None])
+    input_mask = many_orders | (degrees[:, None] >= ranks[None, :])
+    output_mask = many_orders | (degrees[None, :] < ranks[:, None])
     rows = sum(spec.sizes) + count
     weights = {
         "embedding": drawn(rows, spec.embedding),
         "bias": drawn(rows),
-        "first.weight": drawn(hidden, inputs) * seen,
+        "first.weight": drawn(hidden, inputs) * input_mask,
         "first.bias": drawn(hidden),
-        "out.weight": drawn(inputs, hidden) * said,
+        "out.weight": drawn(inputs, hidden) * output_mask,
         "out.bias": drawn(inputs),
     }
     below = degrees[:, None] >= degrees[None, :]
@@ -113,13 +113,13 @@ def random_weights(spec: ModelSpec, scale: float, rng: Random) -> dict[str, Weig
         for half in ("inner", "outer"):
             weights[f"blocks.{block}.{half}.weight"] = drawn(hidden, hidden) * below / np.float32(hidden)
             weights[f"blocks.{block}.{half}.bias"] = drawn(hidden)
-    if several:
+    if many_orders:
         weights |= {"first.signal": drawn(hidden, count), "out.signal": drawn(inputs, count - 1)}
     return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in weights.items()}
 
 
 def random_box(spec: ModelSpec, rng: Random) -> Box:
-    """Filters on some columns: sets of codes, with fractions."""
+    """Random filters on some columns: sets of codes, with fractions."""
     filters, start = [], 0
     for count in spec.groups:
         positions = tuple(range(start, start + count))
@@ -143,10 +143,10 @@ def check_walk(rng: Random) -> str | None:
     answers = [*Population(runtime, boxes, seed).walk(budget), *fixed(runtime, boxes, budget, seed)]
     if not all(np.isfinite(answer.density) and answer.density >= 0 for answer in answers):
         return f"{spec}: densities {[answer.density for answer in answers]}"
-    (found,) = fixed(runtime, boxes[:1], UNTHINNED, seed)
+    (answer,) = fixed(runtime, boxes[:1], UNTHINNED, seed)
     twin = particles(runtime, boxes[0], UNTHINNED, offsets(seed, 0, len(spec.sizes)))
-    if twin.exact and scale < SCALES[-1] and not np.isclose(found.density, twin.density, rtol=1e-3, atol=1e-6):
-        return f"{spec}: {found.density}, and its twin {twin.density}"
+    if twin.exact and scale < SCALES[-1] and not np.isclose(answer.density, twin.density, rtol=1e-3, atol=1e-6):
+        return f"{spec}: {answer.density}, and its twin {twin.density}"
     return None
 
 
@@ -155,18 +155,18 @@ def check_rows(rng: Random) -> str | None:
     sizes = [int(size) for size in rng.choice(SIZES, rng.integers(1, 6))]
     count = int(rng.choice([0, 1, 7, 63, 64, 65, 1_000, 5_001]))
     codes = [rng.integers(0, size, count).astype(np.min_scalar_type(size - 1)) for size in sizes]
-    rows = CodedRows(codes, sizes, [(place,) for place in range(len(sizes))])
-    asked = [place for place in range(len(sizes)) if rng.random() < 0.8]
-    sets: list[CodeSet] = [(place, rng.random(sizes[place]) < rng.random()) for place in asked]
+    rows = CodedRows(codes, sizes, [(column,) for column in range(len(sizes))])
+    filtered = [column for column in range(len(sizes)) if rng.random() < 0.8]
+    sets: list[CodeSet] = [(column, rng.random(sizes[column]) < rng.random()) for column in filtered]
     expected = rows.marks_by_numpy(sets)
     if rows.marks(sets).tolist() != expected.tolist() or rows.count(sets) != np.count_nonzero(expected):
         return f"{count} rows of {sizes}: other marks than NumPy's"
     return None
 
 
-def random_texts(rng: Random, most: int = 30) -> list[str]:
+def random_texts(rng: Random, max_texts: int = 30) -> list[str]:
     """Strings of few letters, which have much in common."""
-    lengths = rng.choice([0, 1, 7, 8, 9, 40, 300], rng.integers(1, most))
+    lengths = rng.choice([0, 1, 7, 8, 9, 40, 300], rng.integers(1, max_texts))
     return ["".join(rng.choice(list(LETTERS), int(length))) for length in lengths]
 
 
@@ -186,9 +186,9 @@ def check_strings(rng: Random) -> str | None:
         states = int(rng.integers(1, 300))
         narrow, accepts = rng.integers(0, states, (states, 4)), rng.random(states) < 0.5
         kind = np.array([ord(letter) % 4 for letter in letters], dtype=np.int64)
-        among = rng.random(len(texts)) < 0.5 if rng.random() < 0.5 else None
-        expected = table.run_by_numpy(narrow, kind, accepts, among)
-        if table.run(narrow[:, kind], accepts, among).tolist() != expected.tolist():
+        candidates = rng.random(len(texts)) < 0.5 if rng.random() < 0.5 else None
+        expected = table.run_by_numpy(narrow, kind, accepts, candidates)
+        if table.run(narrow[:, kind], accepts, candidates).tolist() != expected.tolist():
             return f"an automaton of {states} states on {texts}"
     return None
 
@@ -198,8 +198,10 @@ def check_substrings(rng: Random) -> str | None:
     column = TextColumn("t", "VARCHAR", "/ab", 6, True, 9, (("é", 2),), (5, 5, 5))
     texts: list[str | None] = [text[:60].replace("\0", "") for text in random_texts(rng)]
     rows = SymbolTable(column).rows(Characters.of_texts([text if rng.random() < 0.9 else None for text in texts]))
-    threshold, longest, most = int(rng.integers(1, 5)), int(rng.integers(1, 9)), int(rng.integers(1, 200))
-    (_, needed), (slow, expected) = (find(rows, threshold, longest, most) for find in (frequent, frequent_by_python))
+    threshold, longest, max_count = int(rng.integers(1, 5)), int(rng.integers(1, 9)), int(rng.integers(1, 200))
+    (_, needed), (slow, expected) = (
+        find(rows, threshold, longest, max_count) for find in (frequent, frequent_by_python)
+    )
     counter, counts, twin = RowCounter(slow), *np.zeros((2, len(slow.parents)), dtype=np.int64)
     counter.add(rows, counts)
     counter.add_by_python(rows, twin)
@@ -207,7 +209,7 @@ def check_substrings(rng: Random) -> str | None:
 
 
 def check_front_coding(rng: Random) -> str | None:
-    """Strings as a model file holds them, and bytes that are none."""
+    """The decoder of strings in a model file, with valid and with damaged bytes."""
     rests, shared = front_coded(sorted(random_texts(rng)))
     if rng.random() < 0.6:
         rests = rng.permutation(rests) if rng.random() < 0.5 else rests[: int(rng.integers(len(rests) + 1))].copy()
@@ -223,7 +225,7 @@ def check_front_coding(rng: Random) -> str | None:
 
 
 def check_models(originals: list[bytes], path: Path, rng: Random) -> str | None:
-    """A model whose arrays have other values, which is asked random predicates and everything else."""
+    """A model, often with damaged arrays, that is asked random predicates and questions of every kind."""
     data = originals[int(rng.integers(len(originals)))]
     path.write_bytes(spoiled_arrays(data, rng) if rng.random() < 0.5 else data)
     try:
@@ -231,17 +233,17 @@ def check_models(originals: list[bytes], path: Path, rng: Random) -> str | None:
     except ModelFileError:
         return None
     maker = PredicateMaker(COLUMNS, random.Random(int(rng.integers(2**31))))
-    asked = [functools.partial(model.estimate, maker.draw().clause) for _ in range(6)]
-    others = list(questions().values())
-    asked += [functools.partial(others[place], model) for place in rng.integers(0, len(others), 4)]
-    for ask in asked:
+    calls = [functools.partial(model.estimate, maker.draw().clause) for _ in range(6)]
+    other_questions = list(questions().values())
+    calls += [functools.partial(other_questions[index], model) for index in rng.integers(0, len(other_questions), 4)]
+    for ask in calls:
         with contextlib.suppress(CountlessError):
             ask()
     return None
 
 
 def kernel_campaign(models: Path, compiler: str) -> Campaign:
-    """The campaign. The address sanitizer reserves terabytes, so there is no limit of memory."""
+    """The campaign. It has no limit of memory, since the address sanitizer reserves terabytes."""
     return Campaign(
         f"fuzz kernel --compiler {compiler}",
         "case",

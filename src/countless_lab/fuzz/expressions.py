@@ -1,4 +1,4 @@
-"""Calls of every SQL function and operator that a clause may have, by the kind of value that they give.
+"""Templates of every SQL function and operator that a clause may have, by the kind of value that they give.
 
 In a template ``{N}`` stands for a random expression of that kind, and ``{small}`` and the like for a literal of
 ``WORDS``. Kinds: B boolean, I integer, N number, S string, D date, T time, Z timestamp, V interval.

@@ -1,4 +1,4 @@
-"""Fit a random table: it ends with a model that answers, or with an error whose remedy works. All else is a defect."""
+"""Fit a random table. It must end with a model that answers, or with an error whose remedy works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from countless.errors import CountlessError, EmptyTableError
 from countless.estimator.fitting.salvage import missing_parts
 from countless_lab.fuzz.answers import wrong_answers
 from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
-from countless_lab.fuzz.forms import given
+from countless_lab.fuzz.forms import materialize
 from countless_lab.fuzz.tables import INVALID_UTF8, RandomTable, draw_table
 
 BUDGET = 1.0  # seconds of a fit
@@ -28,12 +28,12 @@ NETWORK = Network(hidden=16, blocks=1, embedding=4)
 EXCLUDE = re.compile(r"--exclude\s.*\Z", re.DOTALL)
 ICONV = re.compile(r"iconv (?P<drops>-c )?-f (?P<old>[\w-]+) -t UTF-8")
 MODEL, REFUSED = "model", "refused"
-IGNORED_WARNING = "invalid value encountered in matmul"  # BLAS may leave the flag behind, of no number of ours
+IGNORED_WARNING = "invalid value encountered in matmul"  # BLAS may leave the flag set without an invalid number
 
 
 @dataclass
 class _Case:
-    """A table on its way to a model. ``source`` changes if a file is converted, as a message may ask for."""
+    """A table that is being fitted. ``source`` changes if a remedy converts the file."""
 
     table: RandomTable
     source: Any
@@ -43,7 +43,7 @@ class _Case:
     converted: bool = False
 
     def fitted(self) -> Estimator:
-        """One attempt."""
+        """Try to fit the table."""
         return fit(
             self.source,
             exclude=self.excluded,
@@ -68,7 +68,7 @@ def fit_table(seed: int, folder: str) -> Outcome:
 
 def check_fit(table: RandomTable, folder: Path) -> Outcome:
     """Fit the table, follow the remedies of errors, and ask the model. Files are written to ``folder``."""
-    case = _Case(table, given(table, folder), folder)
+    case = _Case(table, materialize(table, folder), folder)
     with _strict_warnings():
         try:
             model = _model_after_remedies(case)
@@ -85,7 +85,7 @@ class _Defect(Exception):  # noqa: N818 - what is found, not what went wrong
 
 
 def _model_after_remedies(case: _Case) -> Estimator | None:
-    """The model; None if there is nothing to model, which the message says truly."""
+    """The model; None if the fit rightly says that there is nothing to model."""
     for _ in range(len(case.table.columns) + 3):
         try:
             return case.fitted()
@@ -100,13 +100,13 @@ def _model_after_remedies(case: _Case) -> Estimator | None:
 
 
 def _require_nothing_left(case: _Case, message: str) -> None:
-    left = [name for name, kind in case.columns().items() if name not in case.excluded and stored_type(kind)]
-    if left:
-        raise _Defect(f'refused as empty, but "{left[0]}" can be modelled: {message}')
+    usable = [name for name, kind in case.columns().items() if name not in case.excluded and stored_type(kind)]
+    if usable:
+        raise _Defect(f'refused as empty, but "{usable[0]}" can be modelled: {message}')
 
 
 def _follow(case: _Case, message: str) -> None:
-    """Do what the message says: leave a column out, or convert the file."""
+    """Follow the remedy of a message: leave a column out, or convert the file."""
     named = excluded_by(message)
     if named:
         unknown = [name for name in named if name not in case.columns()]
@@ -129,9 +129,9 @@ def excluded_by(message: str) -> tuple[str, ...]:
     >>> excluded_by("no such file"), excluded_by("leave it out with --exclude")
     ((), ())
     """
-    found = EXCLUDE.search(message)
+    match = EXCLUDE.search(message)
     try:
-        words = shlex.split(found.group()) if found else []
+        words = shlex.split(match.group()) if match else []
     except ValueError:  # a quote without its end
         return ()
     return split_names(words[1]) if len(words) > 1 else ()
@@ -152,7 +152,7 @@ def _converted(path: Path, message: str) -> str:
 
 
 def _model_defects(case: _Case, model: Estimator) -> list[str]:
-    """What is wrong with a model, once it is written and loaded again."""
+    """Defects of a model that was written and loaded again."""
     defects = [f"making the {part} failed: {reason}" for part, reason in missing_parts(model.report).items()]
     path = case.folder / "made.countless"
     model.save(path)

@@ -1,4 +1,4 @@
-"""The forms in which a random table is given: files that DuckDB writes, with bytes that are no UTF-8, or frames."""
+"""The forms of a random table: files that DuckDB writes, some with bytes that are not UTF-8, or data frames."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FORMATS = {PARQUET: "parquet", CSV: "csv", JSON: "json"}
 BROKEN = (b"\xff\xfe", b"\x81\x8d", b"\xe9", b"\xed\xa0\x80")  # never valid, or not after a letter
 
 
-def given(table: RandomTable, folder: Path) -> Any:
-    """The table as :func:`countless.fit` takes it. Files are written to ``folder``, of a frame its rows."""
+def materialize(table: RandomTable, folder: Path) -> Any:
+    """The table as :func:`countless.fit` takes it. Files, and the rows of a data frame, are written to ``folder``."""
     if table.form == DUCKDB:
         path = folder / "made.duckdb"
         with duckdb.connect(path) as database:
@@ -28,7 +28,7 @@ def given(table: RandomTable, folder: Path) -> Any:
         return str(path)
     connection = connect()
     connection.execute(f"CREATE TABLE made AS {table.select}")
-    made = connection.table("made")
+    relation = connection.table("made")
     if table.form in FORMATS:
         path = folder / f"made.{FORMATS[table.form]}"
         options = "header false" if table.form == CSV else f"format {FORMATS[table.form]}"
@@ -36,8 +36,8 @@ def given(table: RandomTable, folder: Path) -> Any:
         if table.form == CSV:
             _finish_csv(table, path)
         return str(path)
-    _write_arrow(table, made, folder / FRAME_ROWS)
-    return _frame(table, made)
+    _write_arrow(table, relation, folder / FRAME_ROWS)
+    return _frame(table, relation)
 
 
 def _finish_csv(table: RandomTable, path: Path) -> None:
@@ -48,21 +48,21 @@ def _finish_csv(table: RandomTable, path: Path) -> None:
     path.write_bytes((",".join(map(quote_identifier, table.names)) + "\n").encode() + rows)
 
 
-def _write_arrow(table: RandomTable, made: duckdb.DuckDBPyRelation, path: Path) -> None:
+def _write_arrow(table: RandomTable, relation: duckdb.DuckDBPyRelation, path: Path) -> None:
     """Write the rows of a frame as an Arrow file, so that a defect can be looked at without its seed."""
-    rows = made.to_arrow_table().rename_columns(list(table.names))
+    rows = relation.to_arrow_table().rename_columns(list(table.names))
     with ipc.new_file(path, rows.schema) as file:
         file.write_table(rows)
 
 
-def _frame(table: RandomTable, made: duckdb.DuckDBPyRelation) -> Any:
+def _frame(table: RandomTable, relation: duckdb.DuckDBPyRelation) -> Any:
     names = list(table.names)
     if table.form == PANDAS:
-        return made.df().set_axis(names, axis="columns")
+        return relation.df().set_axis(names, axis="columns")
     if table.form == POLARS:
-        frame = made.pl()
+        frame = relation.pl()
         return frame.rename(dict(zip(frame.columns, names, strict=True)))
     if table.form == ARROW:
-        return made.to_arrow_table().rename_columns(names)
+        return relation.to_arrow_table().rename_columns(names)
     assert table.form == RELATION
-    return made
+    return relation

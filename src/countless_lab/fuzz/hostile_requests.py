@@ -1,4 +1,4 @@
-"""Hostile requests: clauses, bodies, heads and timings that no honest client sends. A seed makes each of them."""
+"""Hostile requests: clauses, bodies, heads and timings that no ordinary client sends. A seed determines each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ JSON = "Content-Type: application/json\r\n"
 
 @dataclass(frozen=True)
 class HostileRequest:
-    """What is sent, in pieces with ``pause`` seconds between them.
+    """A request, sent in pieces with ``pause`` seconds between them.
 
-    If ``vanishes`` the client does not wait for an answer. If ``is_http`` there must be one, in JSON if it is an error.
+    If ``vanishes``, the client does not wait for an answer. If ``is_http``, there must be an answer, and an error must
+    be JSON.
     """
 
     about: str
@@ -96,22 +97,22 @@ HEADS = (
 
 
 def hostile_request(rng: np.random.Generator) -> HostileRequest:
-    """One of any kind."""
+    """A request of a random kind."""
     kinds = (_clause, _clause, _clause, _field, _body, _head, _vanishing, _dripping, _pipeline)
     return kinds[int(rng.integers(len(kinds)))](rng)
 
 
 def post(question: str, body: bytes, more: str = JSON) -> bytes:
-    """A request for an answer."""
+    """A request with a question."""
     head = f"POST /v1/models/{MODEL}/{question} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def _asked(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
+def _hostile_question(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
     """A question with a hostile clause."""
     size = int(rng.choice([1, 3, 30, 300, 3_000]))
-    place = int(rng.integers(len(CLAUSES)))
-    clause = CLAUSES[place](size)[:20_001]
+    number = int(rng.integers(len(CLAUSES)))
+    clause = CLAUSES[number](size)[:20_001]
     question = str(rng.choice(QUESTIONS))
     bodies: dict[str, dict[str, Any]] = {
         "estimate": {"where": clause if rng.random() < 0.7 else ["TRUE", clause] * int(rng.integers(1, 40))},
@@ -121,11 +122,11 @@ def _asked(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
         "sample": {"count": int(rng.integers(1, 10_001)), "where": clause},
         "check": {"where": clause},
     }
-    return question, f"{question} with clause {place} of size {size}", bodies[question]
+    return question, f"{question} with clause {number} of size {size}", bodies[question]
 
 
 def _clause(rng: np.random.Generator) -> HostileRequest:
-    question, about, body = _asked(rng)
+    question, about, body = _hostile_question(rng)
     return HostileRequest(about, (post(question, json.dumps(body).encode()),))
 
 
@@ -138,19 +139,19 @@ def _field(rng: np.random.Generator) -> HostileRequest:
 
 
 def _body(rng: np.random.Generator) -> HostileRequest:
-    question, place = str(rng.choice(QUESTIONS)), int(rng.integers(len(BODIES)))
+    question, number = str(rng.choice(QUESTIONS)), int(rng.integers(len(BODIES)))
     types = (JSON, "", "Content-Type: text/plain\r\n", "Content-Type: application/json; charset=utf-16\r\n")
     more = types[int(rng.integers(len(types)))]
-    return HostileRequest(f"{question} with body {place} as {more.strip()}", (post(question, BODIES[place], more),))
+    return HostileRequest(f"{question} with body {number} as {more.strip()}", (post(question, BODIES[number], more),))
 
 
 def _head(rng: np.random.Generator) -> HostileRequest:
-    place = int(rng.integers(len(HEADS)))
-    return HostileRequest(f"head {place}", (HEADS[place] + b"\r\n\r\n",), is_http=False)
+    number = int(rng.integers(len(HEADS)))
+    return HostileRequest(f"head {number}", (HEADS[number] + b"\r\n\r\n",), is_http=False)
 
 
 def _vanishing(rng: np.random.Generator) -> HostileRequest:
-    question, about, body = _asked(rng)
+    question, about, body = _hostile_question(rng)
     sent = post(question, json.dumps(body).encode())
     length = int(rng.integers(1, len(sent) + 1)) if rng.random() < 0.5 else len(sent)
     return HostileRequest(f"vanishing, {about}", (sent[:length],), vanishes=True)
@@ -164,7 +165,7 @@ def _dripping(rng: np.random.Generator) -> HostileRequest:
 
 
 def _pipeline(rng: np.random.Generator) -> HostileRequest:
-    question, about, body = _asked(rng)
+    question, about, body = _hostile_question(rng)
     sent = post(question, json.dumps(body).encode()).replace(b"Connection: close\r\n", b"")
     last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     return HostileRequest(f"ten at once, {about}", (sent * 10 + last,))

@@ -1,4 +1,4 @@
-"""Commands that are killed at a random moment: an existing model file survives, and the same command then succeeds."""
+"""Kill commands at random moments. An existing model file must survive, and the same command must then succeed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from countless_lab.fuzz.fitting import PRELOADED
 from countless_lab.fuzz.small_models import COLUMNS, make_table
 
 OLD, NEW_ROWS = "old.countless", "new.parquet"
-PATIENCE = 1_800.0  # seconds of a command that nobody kills
-IDLE = 5.0  # seconds after which one that only waits is killed
+PATIENCE = 1_800.0  # seconds after which a command counts as hanging
+IDLE = 5.0  # seconds after which a command that only waits is killed
 EPOCHS = 6
 FAST = ("--hidden", "16", "--blocks", "1", "--embedding", "4", "--batch", "100", "--epochs", str(EPOCHS))
 SERVE_PORT = ("--port", "0")
@@ -39,19 +39,19 @@ TEXT = ("--text", "page", "--text-model")
 
 @dataclass(frozen=True)
 class Action:
-    """A command on the files of a folder; ``again`` are options of the run after the kill.
+    """A command on the files of a folder; ``retry_options`` are those of the run after the kill.
 
-    It takes about ``seconds`` of processor time, among which the moment of the kill is drawn. On a cluster it waits for
-    other processes, and the moment is one of the clock.
+    It takes about ``seconds`` of processor time, and the kill comes at a random moment of them. On a cluster, where the
+    command waits for other processes, the moment is one of wall time.
     """
 
     words: tuple[str, ...]
-    again: tuple[str, ...] = ()
+    retry_options: tuple[str, ...] = ()
     seconds: float = 1.6
     out_of_core: bool = False
     on_ray: bool = False
     serves: bool = False
-    learns: bool = False  # whether the new model knows the new rows, too
+    learns: bool = False  # whether the new model has learned new rows
 
 
 FIT = ("fit", "small.parquet", "-o", "model.countless", *FAST)
@@ -77,38 +77,38 @@ class SmallCluster:
 
 
 def kill_once(models: Path, cluster: SmallCluster | None, seed: int, folder: str) -> Outcome:
-    """A case: one command, killed once, and run again. ``models`` has the table and an old model."""
+    """A case: kill a command once, and run it again. ``models`` is a folder of the table and an old model."""
     rng = random.Random(seed)
     name = list(ACTIONS)[seed % len(ACTIONS)]
-    action, place = ACTIONS[name], Path(folder)
+    action, work = ACTIONS[name], Path(folder)
     if action.on_ray:
         if cluster is None:
             return Outcome(f"{name}: without Ray", checks=0)
         words = (*action.words, "--ray", cluster.address)
         action = dataclasses.replace(action, words=words, seconds=cluster.seconds)
     for table in ("small.parquet", NEW_ROWS):
-        shutil.copy(models / table, place / table)
-    model = place / "model.countless"
+        shutil.copy(models / table, work / table)
+    model = work / "model.countless"
     for file in models.glob(f"{OLD}*"):
-        shutil.copy(file, place / file.name.replace("old", "model"))
+        shutil.copy(file, work / file.name.replace("old", "model"))
     before = model.read_bytes()
     delay = rng.random() * action.seconds
-    ended = run_command(action.words, place, delay, action.out_of_core, action.on_ray)
+    ended = run_command(action.words, work, delay, action.out_of_core, action.on_ray)
     result = f"{name}: {'killed' if ended is None else 'finished first'}"
     if ended is not None and ended != 0:
-        return Outcome(result, defects=(f"exit code {ended}: {_log(place)}",))
+        return Outcome(result, defects=(f"exit code {ended}: {_log(work)}",))
     defects = _broken(model, before, ended is None)
     if action.serves:
-        defects += _strays(place)
+        defects += _strays(work)
         return Outcome(result, f"after {delay:.2f} s", tuple(defects))
     if ended is None:
-        ended = run_command((*action.words, *action.again), place, None, action.out_of_core)
+        ended = run_command((*action.words, *action.retry_options), work, None, action.out_of_core)
         if ended != 0:
             reason = "hangs" if ended is None else f"exit code {ended}"
-            defects.append(f"the command after the kill: {reason}: {_log(place)}")
+            defects.append(f"the command after the kill: {reason}: {_log(work)}")
         elif not defects:
             defects += _undone(model, before, action)
-    return Outcome(result, f"after {delay:.2f} s", (*defects, *_strays(place)))
+    return Outcome(result, f"after {delay:.2f} s", (*defects, *_strays(work)))
 
 
 def run_command(
@@ -116,17 +116,17 @@ def run_command(
 ) -> int | None:
     """The exit code of a command that runs in ``folder``; None if it was killed.
 
-    It is killed once it has had ``seconds`` of processor time: on a busy machine that is the same moment of its work.
-    One that waits, such as a service, is killed after some more time; ``by_clock``, after ``seconds`` in any case.
-    Without ``seconds`` it has long enough.
+    It is killed after ``seconds`` of processor time, which is the same moment of its work on a busy machine. A command
+    that waits, such as a service, is killed some wall time later. With ``by_clock``, ``seconds`` are wall time. Without
+    ``seconds``, it is killed only if it hangs.
     """
     pid = os.fork()
     if pid == 0:
         _become_command(words, folder, out_of_core)
     end = time.monotonic() + (PATIENCE if seconds is None else seconds + IDLE * (not by_clock))
     while time.monotonic() < end and (seconds is None or by_clock or _processor_time(pid) < seconds):
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if ended_pid:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.005)
     with contextlib.suppress(ProcessLookupError):
@@ -166,7 +166,7 @@ def _become_command(words: tuple[str, ...], folder: Path, out_of_core: bool) -> 
 
 
 def _broken(model: Path, before: bytes, killed: bool) -> list[str]:
-    """What is wrong with the model file: it is the old one, or a whole new one."""
+    """Defects of the model file, which must be the old one or a whole new one."""
     if not model.exists():
         return ["the model file is lost"]
     if killed and model.read_bytes() == before:
@@ -179,21 +179,21 @@ def _broken(model: Path, before: bytes, killed: bool) -> list[str]:
 
 
 def _undone(model: Path, before: bytes, action: Action) -> list[str]:
-    """What the command should have done in the end and has not."""
+    """Defects of the command's result after it was run again."""
     if model.read_bytes() == before:
         return ["the command succeeds after the kill, but the model file is the old one"]
     rows = Estimator.load(model).rows
-    if action.words[0] == "fit" and (trained := Estimator.load(model).report.get("epochs")) not in (EPOCHS, None):
-        return [f"trained for {trained} epochs, not {EPOCHS}"]
+    if action.words[0] == "fit" and (epochs := Estimator.load(model).report.get("epochs")) not in (EPOCHS, None):
+        return [f"trained for {epochs} epochs, not {EPOCHS}"]
     return [] if not action.learns or rows > 1_200 else [f"the new model has {rows} rows, as the old one"]
 
 
 def _strays(folder: Path) -> list[str]:
-    """Files that nobody asked for."""
+    """Files that should not be left."""
     expected = {"small.parquet", NEW_ROWS, "model.countless", "command.log"}
     names = sorted(path.name for path in folder.iterdir() if path.name not in expected)
-    found = [name for name in names if not name.startswith("model.countless.training")]  # is for countless train
-    return [f"these files are left: {', '.join(found)}"] if found else []
+    strays = [name for name in names if not name.startswith("model.countless.training")]  # is for countless train
+    return [f"these files are left: {', '.join(strays)}"] if strays else []
 
 
 def _log(folder: Path) -> str:
@@ -217,7 +217,7 @@ def small_cluster(inputs: Path) -> Iterator[SmallCluster | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:  # sockets must have short paths
-        told = ray.init(
+        context = ray.init(
             num_cpus=2,
             include_dashboard=False,
             object_store_memory=200 * 2**20,
@@ -227,14 +227,14 @@ def small_cluster(inputs: Path) -> Iterator[SmallCluster | None]:
             _system_config={"worker_niceness": 0},  # on a busy machine, others would leave it no time
         )
         try:
-            address, started = str(told.address_info["address"]), time.monotonic()
+            address, started = str(context.address_info["address"]), time.monotonic()
             words = (*ACTIONS["fit on Ray"].words, "--ray", address)
-            with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as place:
-                shutil.copy(inputs / "small.parquet", place)
-                done = subprocess.run(
-                    [sys.executable, "-m", "countless_command", *words], cwd=place, check=False, capture_output=True
+            with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as work:
+                shutil.copy(inputs / "small.parquet", work)
+                fit = subprocess.run(
+                    [sys.executable, "-m", "countless_command", *words], cwd=work, check=False, capture_output=True
                 )
-            assert done.returncode == 0, done.stderr.decode()[-600:]
+            assert fit.returncode == 0, fit.stderr.decode()[-600:]
             yield SmallCluster(address, time.monotonic() - started)
         finally:
             ray.shutdown()

@@ -1,4 +1,4 @@
-"""Damaged model files: each is refused when it is loaded, or answers like any other. Nothing else may come of it."""
+"""Damaged model files. Each must be refused when it is loaded, or answer with numbers that can be counts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from countless_lab.fuzz.small_models import Ask, make_models, questions
 FILES = 250  # of each case
 SECONDS = 20.0  # of processor time, for one file
 MEMORY = 4 * 1024**3
-ASKED = 5  # questions of each file
-TWICE = 0.25  # of the files are damaged in two places
-MOST_DEFECTS = 5  # that are shown of a case
+QUESTIONS = 5  # that each file is asked
+TWICE = 0.25  # share of the files that are damaged in two places
+MAX_DEFECTS = 5  # that are shown of a case
 ROUNDING = 1e-6
 
 
 def damage_files(models: Path, seed: int, folder: str, files: int = FILES) -> Outcome:
     """A case: damaged copies of a model file of each kind, loaded and asked. ``models`` is a folder of good ones."""
     originals = {path.stem: path.read_bytes() for path in sorted(models.glob("*.countless"))}
-    path, asked, defects, counts = Path(folder) / "mutated.countless", questions(), [], {"refused": 0, "answered": 0}
+    path, asks, defects, counts = Path(folder) / "mutated.countless", questions(), [], {"refused": 0, "answered": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # absurd weights overflow
         for number in range(files):
@@ -39,19 +39,19 @@ def damage_files(models: Path, seed: int, folder: str, files: int = FILES) -> Ou
             kind = sorted(originals)[int(rng.integers(len(originals)))]
             path.write_bytes(_damaged(originals[kind], rng))
             with limited_processor_time(SECONDS):
-                result, found = check_file(path, asked, rng)
+                result, file_defects = check_file(path, asks, rng)
             counts[result] += 1
-            if found:
+            if file_defects:
                 path.rename(path.with_name(f"{number}.countless"))
-            defects += [f"file {number}, of {kind}: {each}" for each in found]
-            if len(defects) >= MOST_DEFECTS:
+            defects += [f"file {number}, of {kind}: {defect}" for defect in file_defects]
+            if len(defects) >= MAX_DEFECTS:
                 break
-    shown = ", ".join(f"{count} {result}" for result, count in counts.items())
-    return Outcome("loaded", shown, tuple(defects), sum(counts.values()))
+    counts_text = ", ".join(f"{count} {result}" for result, count in counts.items())
+    return Outcome("loaded", counts_text, tuple(defects), sum(counts.values()))
 
 
-def check_file(path: Path, asked: dict[str, Ask], rng: np.random.Generator) -> tuple[str, list[str]]:
-    """Load, describe and ask: whether it was ``refused`` or ``answered``, and what is wrong."""
+def check_file(path: Path, asks: dict[str, Ask], rng: np.random.Generator) -> tuple[str, list[str]]:
+    """Load a file and ask it; return whether it was ``refused`` or ``answered``, and the defects."""
     try:
         model = Estimator.load(path)
     except ModelFileError as error:
@@ -59,8 +59,8 @@ def check_file(path: Path, asked: dict[str, Ask], rng: np.random.Generator) -> t
     except Exception as error:
         return "refused", [f"load: {unexpected(error)}"]
     defects = []
-    names = [str(name) for name in rng.choice(list(asked), ASKED, replace=False)]
-    for name, ask in {"info": Estimator.info, **{name: asked[name] for name in names}}.items():
+    names = [str(name) for name in rng.choice(list(asks), QUESTIONS, replace=False)]
+    for name, ask in {"info": Estimator.info, **{name: asks[name] for name in names}}.items():
         try:
             answer = ask(model)
         except CountlessError as error:  # such as a column that has another name now
@@ -74,13 +74,13 @@ def check_file(path: Path, asked: dict[str, Ask], rng: np.random.Generator) -> t
 
 
 def _wrong(name: str, answer: Any, rows: int) -> str | None:
-    """What is wrong with the numbers of an answer."""
-    found = [float(number) for number in _numbers(answer)]
-    bad = [number for number in found if math.isnan(number)]
+    """The defect of an answer's numbers, if there is one."""
+    values = [float(number) for number in _numbers(answer)]
+    bad = [number for number in values if math.isnan(number)]
     if name.startswith(("estimate ", "prepared", "distribution", "joint")):  # counts; averages may be negative
-        bad = [number for number in found if not -ROUNDING <= number <= rows * (1 + ROUNDING) + ROUNDING]
+        bad = [number for number in values if not -ROUNDING <= number <= rows * (1 + ROUNDING) + ROUNDING]
     if name.startswith(("estimate ", "prepared")) and name != "estimate many":
-        low, middle, high = found
+        low, middle, high = values
         if not low <= middle * (1 + ROUNDING) or not middle <= high * (1 + ROUNDING):
             return f"{middle} rows is not between {low} and {high}"
     return f"{bad[0]} is among the answers" if bad else None
@@ -91,8 +91,8 @@ def _numbers(answer: Any) -> Iterator[float]:
     if isinstance(answer, numbers.Real):
         yield float(answer)
     elif isinstance(answer, list | tuple):
-        for each in answer:
-            yield from _numbers(each)
+        for element in answer:
+            yield from _numbers(element)
 
 
 def _damaged(original: bytes, rng: np.random.Generator) -> bytes:
@@ -101,7 +101,7 @@ def _damaged(original: bytes, rng: np.random.Generator) -> bytes:
         return once
     try:
         return mutated(once, rng)
-    except Exception:  # it cannot be read any more, even by what damages it
+    except Exception:  # the damaged file cannot be read for a second mutation
         return once
 
 

@@ -1,4 +1,4 @@
-"""Model files with one thing wrong: in the archive, in its JSON, in the headers of its arrays, or in the arrays."""
+"""Mutations of model files: of the archive, of its JSON, of the headers of its arrays, or of the arrays."""
 
 from __future__ import annotations
 
@@ -50,51 +50,51 @@ def archived(members: Members, compressions: dict[str, int] | None = None) -> by
     return file.getvalue()
 
 
-def chosen(rng: Random, items: Any) -> Any:
-    """One of the items."""
+def pick(rng: Random, items: Any) -> Any:
+    """A random item."""
     items = list(items)
     return items[int(rng.integers(len(items)))]
 
 
 def _zip(data: bytes, rng: Random) -> bytes:
-    """Bytes changed, moved, cut; members lost, doubled, packed in another way."""
-    place = int(rng.integers(len(data)))
+    """Change, insert or cut bytes; or drop, double, cut or recompress a member."""
+    offset = int(rng.integers(len(data)))
     members = members_of(data)
-    name = chosen(rng, members)
+    name = pick(rng, members)
     directory = data.rfind(b"PK\x01\x02")
     match int(rng.integers(9)):
         case 0:
-            return data[:place]
+            return data[:offset]
         case 1:
-            return data[:place] + bytes([int(rng.integers(256))]) + data[place + 1 :]
+            return data[:offset] + bytes([int(rng.integers(256))]) + data[offset + 1 :]
         case 2:
-            return data[:place] + rng.bytes(int(rng.integers(1, 9))) + data[place:]
+            return data[:offset] + rng.bytes(int(rng.integers(1, 9))) + data[offset:]
         case 3:
-            return data[:place] + data[place + int(rng.integers(1, 100)) :]
+            return data[:offset] + data[offset + int(rng.integers(1, 100)) :]
         case 4:  # in the last entry of the directory, where sizes and kinds of compression are
             at = directory + int(rng.integers(4, 46))
             return data[:at] + rng.bytes(1) + data[at + 1 :]
         case 5:
             return archived({key: member for key, member in members.items() if key != name})
         case 6:
-            return archived(members, {name: chosen(rng, COMPRESSIONS)})
+            return archived(members, {name: pick(rng, COMPRESSIONS)})
         case 7:
-            return archived(members | {name: members[chosen(rng, members)]})
+            return archived(members | {name: members[pick(rng, members)]})
         case _:
             return archived(members | {name: members[name][: int(rng.integers(len(members[name]) + 1))]})
 
 
 def _json(data: bytes, rng: Random) -> bytes:
-    """A value of a section changed, lost, doubled, renamed or moved."""
+    """Change, drop, double, rename or move a value of a JSON section."""
     members = members_of(data)
-    name = chosen(rng, (key for key in members if key.endswith(".json")))
+    name = pick(rng, (key for key in members if key.endswith(".json")))
     section = json.loads(members[name])
     _change(section, rng)
     return archived(members | {name: json.dumps(section).encode()})
 
 
 def _change(section: Any, rng: Random) -> None:
-    parent, key = chosen(rng, _chosen_level(list(_places(section)), rng))
+    parent, key = pick(rng, _same_name(list(_entries(section)), rng))
     value = parent[key]
     match int(rng.integers(8)):
         case 0:
@@ -102,62 +102,62 @@ def _change(section: Any, rng: Random) -> None:
         case 1 if isinstance(parent, list):
             parent.append(copy.deepcopy(value))
         case 1:
-            parent[chosen(rng, parent)] = copy.deepcopy(value)
+            parent[pick(rng, parent)] = copy.deepcopy(value)
         case 2 if isinstance(value, int | float):
-            parent[key] = value + chosen(rng, (1, -1, 0.5, 10**6, -(10**6)))
+            parent[key] = value + pick(rng, (1, -1, 0.5, 10**6, -(10**6)))
         case 3 if isinstance(value, str):
-            parent[key] = value + chosen(rng, ("x", "0", "\x00", " ", "'", ")", "-", "e9"))
+            parent[key] = value + pick(rng, ("x", "0", "\x00", " ", "'", ")", "-", "e9"))
         case 4 if isinstance(parent, list) and len(parent) > 1:
-            other = int(rng.integers(len(parent)))
-            parent[key], parent[other] = parent[other], parent[key]
+            other_index = int(rng.integers(len(parent)))
+            parent[key], parent[other_index] = parent[other_index], parent[key]
         case 5 if isinstance(parent, dict):
-            parent[chosen(rng, ("x", "", "kind"))] = parent.pop(key)
+            parent[pick(rng, ("x", "", "kind"))] = parent.pop(key)
         case _:
-            parent[key] = copy.deepcopy(chosen(rng, ODD))
+            parent[key] = copy.deepcopy(pick(rng, ODD))
 
 
-def _chosen_level(places: list[tuple[Any, Any]], rng: Random) -> list[tuple[Any, Any]]:
-    """The places that have one name, or are in lists: long lists are not to hide all others."""
+def _same_name(entries: list[tuple[Any, Any]], rng: Random) -> list[tuple[Any, Any]]:
+    """All entries of one random name, or of lists of one type, so that long lists do not hide the other entries."""
     by_name: dict[Any, list[tuple[Any, Any]]] = {}
-    for parent, key in places:
+    for parent, key in entries:
         by_name.setdefault(key if isinstance(key, str) else type(parent[key]).__name__ + "[]", []).append((parent, key))
-    found: list[tuple[Any, Any]] = chosen(rng, by_name.values())
-    return found
+    group: list[tuple[Any, Any]] = pick(rng, by_name.values())
+    return group
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every key of every object, and every place of every list."""
+def _entries(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every key of every object, and every index of every list."""
     items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield value, key
-        yield from _places(inner)
+        yield from _entries(inner)
 
 
 def _header(data: bytes, rng: Random) -> bytes:
-    """What a file of arrays says of itself."""
+    """Change the header of a file of arrays."""
     members = members_of(data)
-    name = chosen(rng, (key for key in members if key.endswith(".safetensors")))
+    name = pick(rng, (key for key in members if key.endswith(".safetensors")))
     member = members[name]
     (size,) = struct.unpack("<Q", member[:8])
     header, body = json.loads(member[8 : 8 + size]), member[8 + size :]
     if rng.random() < 0.2:
-        length = chosen(rng, (0, size - 1, size + 1, 2**63, 2**64 - 1))
+        length = pick(rng, (0, size - 1, size + 1, 2**63, 2**64 - 1))
         return archived(members | {name: struct.pack("<Q", length) + member[8:]})
     if rng.random() < 0.5:
         _change(header, rng)
     else:
-        entry = header[chosen(rng, header)]
-        entry["dtype"] = chosen(rng, ("F64", "F32", "F16", "BF16", "I64", "I32", "U8", "BOOL", "F8_E4M3", "C64", "x"))
+        entry = header[pick(rng, header)]
+        entry["dtype"] = pick(rng, ("F64", "F32", "F16", "BF16", "I64", "I32", "U8", "BOOL", "F8_E4M3", "C64", "x"))
     text = json.dumps(header).encode()
     return archived(members | {name: struct.pack("<Q", len(text)) + text + body})
 
 
 def spoiled_arrays(data: bytes, rng: Random) -> bytes:
-    """Some arrays of a model, or all of them, with other values, another type or another shape."""
+    """Change the values, the type or the shape of some arrays of a model."""
     members = members_of(data)
-    name = chosen(rng, (key for key in members if key.endswith(".safetensors")))
+    name = pick(rng, (key for key in members if key.endswith(".safetensors")))
     arrays = load_arrays(members[name])
-    for key in [chosen(rng, arrays)] if rng.random() < 0.7 else rng.choice(list(arrays), 3).tolist():
+    for key in [pick(rng, arrays)] if rng.random() < 0.7 else rng.choice(list(arrays), 3).tolist():
         if key in arrays:
             _spoil(arrays, key, rng)
     contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
@@ -168,22 +168,22 @@ def _spoil(arrays: Arrays, key: str, rng: Random) -> None:
     array = arrays[key]
     spoils: list[Callable[[], NDArray[Any]]] = [
         lambda: np.zeros_like(array),
-        lambda: np.full_like(array, chosen(rng, _extremes(array.dtype))),
-        lambda: _with_some(array, chosen(rng, _extremes(array.dtype)), rng),
+        lambda: np.full_like(array, pick(rng, _extremes(array.dtype))),
+        lambda: _with_some(array, pick(rng, _extremes(array.dtype)), rng),
         lambda: ~array if array.dtype == bool else -array,
-        lambda: array * array.dtype.type(chosen(rng, (2, 100))),
-        lambda: np.round(array.astype(np.float32)).astype(chosen(rng, (np.int64, np.int8, np.float32))),
-        lambda: array.astype(chosen(rng, (np.float64, np.float32, np.float16, np.int32, np.uint8, np.bool_))),
+        lambda: array * array.dtype.type(pick(rng, (2, 100))),
+        lambda: np.round(array.astype(np.float32)).astype(pick(rng, (np.int64, np.int8, np.float32))),
+        lambda: array.astype(pick(rng, (np.float64, np.float32, np.float16, np.int32, np.uint8, np.bool_))),
         lambda: array.reshape(-1),
         lambda: array.T,
         lambda: array[:-1],
         lambda: array[None],
         lambda: rng.permutation(array),
         lambda: np.frombuffer(rng.bytes(array.nbytes), dtype=array.dtype).reshape(array.shape),
-        lambda: arrays[chosen(rng, arrays)],
+        lambda: arrays[pick(rng, arrays)],
     ]
     with np.errstate(all="ignore"):
-        arrays[key] = chosen(rng, spoils)()
+        arrays[key] = pick(rng, spoils)()
     if rng.random() < 0.05:
         del arrays[key]
 
@@ -197,7 +197,7 @@ def _extremes(dtype: np.dtype[Any]) -> tuple[Any, ...]:
 
 
 def _with_some(array: NDArray[Any], value: Any, rng: Random) -> NDArray[Any]:
-    found = array.copy()
-    if found.size:
-        found.reshape(-1)[rng.integers(0, found.size, 3)] = value
-    return found
+    changed = array.copy()
+    if changed.size:
+        changed.reshape(-1)[rng.integers(0, changed.size, 3)] = value
+    return changed

@@ -26,12 +26,12 @@ from countless_lab.fuzz.values import VALUES
 
 SLOT = re.compile(r"\{(\w+)\}")
 TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
-MARK = re.compile(r"\x01(\d+)\x01")  # where a literal that may be a parameter is
+MARK = re.compile(r"\x01(\d+)\x01")  # stands for a literal that may be a parameter
 
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """A column that is asked about, and SQL for some of its values."""
+    """A column that predicates are about, and SQL for some of its values."""
 
     name: str
     type: str
@@ -45,7 +45,7 @@ class ColumnValues:
 
 @dataclass(frozen=True)
 class RandomPredicate:
-    """A WHERE clause; ``prepared`` is the same with parameters, whose values are ``parameters``."""
+    """A WHERE clause, and the same clause with placeholders and the values of its ``parameters``."""
 
     clause: str
     prepared: str
@@ -79,15 +79,15 @@ class PredicateMaker:
         """The next predicate."""
         self._parameters.clear()
         marked = self._clause(self.rng.choice([0, 0, 0, 1, 1, 2, 3]))
-        found = [int(number) for number in MARK.findall(marked)]
-        used = set(found)
+        numbers = [int(number) for number in MARK.findall(marked)]
+        distinct_numbers = set(numbers)
         clause = MARK.sub(lambda mark: self._parameters[int(mark[1])][0], marked)
         prepared = MARK.sub("?", marked)
-        assert used <= set(range(len(self._parameters)))
-        return RandomPredicate(clause, prepared, tuple(self._parameters[number][1] for number in found))
+        assert distinct_numbers <= set(range(len(self._parameters)))
+        return RandomPredicate(clause, prepared, tuple(self._parameters[number][1] for number in numbers))
 
     def _clause(self, depth: int) -> str:
-        """Leaves that are joined by AND, OR and NOT."""
+        """Leaves joined by AND, OR and NOT."""
         if depth == 0:
             return self._leaf()
         match self.rng.randrange(8):
@@ -105,30 +105,32 @@ class PredicateMaker:
         return inner if self.rng.random() < 0.3 else f"({inner})"
 
     def _leaf(self) -> str:
-        """A comparison of one column, of two, or of what functions make of them."""
+        """A comparison of a column or of an expression with a value, or with another column."""
         column = self.rng.choice(self.columns)
         name, kind = quote_identifier(column.name), column.kind
         simple = self.rng.random() < 0.6
-        left = name if simple else self._expression(kind := self.rng.choice(KINDS), 2)
+        left_side = name if simple else self._expression(kind := self.rng.choice(KINDS), 2)
         value: Callable[[], str] = (
             (lambda: self._value(column)) if simple else (lambda: f"({self._expression(kind, 1)})")
         )
         match self.rng.randrange(11):
             case 0 | 1 | 2:
-                return f"{left} {self.rng.choice(COMPARISONS)} {value()}"
+                return f"{left_side} {self.rng.choice(COMPARISONS)} {value()}"
             case 3:
-                return f"{left} IS {self.rng.choice(['', 'NOT '])}NULL"
+                return f"{left_side} IS {self.rng.choice(['', 'NOT '])}NULL"
             case 4:
                 words = self.rng.choice(["BETWEEN", "NOT BETWEEN"])
-                return f"{left} {words} {value()} AND {value()}"
+                return f"{left_side} {words} {value()} AND {value()}"
             case 5:
                 items = [value() for _ in range(self.rng.randint(1, 5))] + ["NULL"] * (self.rng.random() < 0.15)
-                return f"{left} {self.rng.choice(['IN', 'NOT IN'])} ({', '.join(items)})"
+                return f"{left_side} {self.rng.choice(['IN', 'NOT IN'])} ({', '.join(items)})"
             case 6:
-                other = self.rng.choice([each for each in self.columns if each.kind == kind] or [column])
-                return f"{left} {self.rng.choice(COMPARISONS)} {quote_identifier(other.name)}"
+                second = self.rng.choice(
+                    [candidate for candidate in self.columns if candidate.kind == kind] or [column]
+                )
+                return f"{left_side} {self.rng.choice(COMPARISONS)} {quote_identifier(second.name)}"
             case 7 if kind == "S":
-                return f"{left} {self.rng.choice(['LIKE', 'NOT LIKE', 'ILIKE'])} {self._word('pattern')}"
+                return f"{left_side} {self.rng.choice(['LIKE', 'NOT LIKE', 'ILIKE'])} {self._word('pattern')}"
             case 8 if kind in "DZ" and simple:
                 part = f"extract({self._word('part')} FROM {name})"
                 return f"{part} {self.rng.choice(COMPARISONS)} {self._small()}"
@@ -174,7 +176,7 @@ class PredicateMaker:
         )
 
     def _value(self, column: ColumnValues) -> str:
-        """A value of the column, a neighbour of one, an awkward one of its type, or a text that may not be one."""
+        """A value of the column, an awkward value of its type, a text, or NULL."""
         chance, kind = self.rng.random(), column.kind
         if column.literals and chance < 0.7:
             return self._maybe_parameter(self.rng.choice(column.literals), kind)
@@ -188,7 +190,7 @@ class PredicateMaker:
         return self._literal(kind, ())
 
     def _maybe_parameter(self, literal: str, kind: str) -> str:
-        """A literal; one whose value Python has too is marked, so that it can be a parameter."""
+        """A literal, marked if it can be a parameter, which needs its value in Python."""
         if kind == "I":
             value: Any = int(literal)
         elif kind == "S" and literal.startswith("'"):

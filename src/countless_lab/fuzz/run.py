@@ -1,4 +1,4 @@
-"""A run of a campaign: case after case, each a seed, until the time or the number of cases is over."""
+"""A run of a campaign: case after case, until the time or the number of cases is reached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRESS = "progress.json"
 
 @dataclass(frozen=True)
 class Case:
-    """A case that was run: its seed, what it was about, how it ended and how long it took."""
+    """A case that was run: its seed, a description, its outcome and its duration."""
 
     seed: int
     about: str
@@ -32,7 +32,7 @@ class Case:
 
 @dataclass
 class Findings:
-    """What a campaign has found so far. ``next_seed`` is that of the first case that was not run."""
+    """The results of a campaign so far. ``next_seed`` is that of the next case."""
 
     next_seed: int = 0
     cases: int = 0
@@ -51,15 +51,15 @@ class Findings:
         self.results = dict(Counter(self.results) + Counter([case.outcome.result]))
 
     def save(self, folder: Path) -> None:
-        """Write them to the folder, so that a later run can go on."""
+        """Write them to the folder, so that a later run can continue."""
         (folder / PROGRESS).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Findings:
-        """Those of the folder."""
+        """Read the findings that :meth:`save` wrote."""
         try:
-            known: dict[str, Any] = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
-            return cls(**known)
+            fields: dict[str, Any] = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
+            return cls(**fields)
         except (OSError, ValueError, TypeError) as error:
             raise DataError(f"nothing to resume in {folder} ({error}): begin without --resume") from None
 
@@ -75,12 +75,12 @@ def run_campaign(
     """Run the cases of the seeds from ``findings.next_seed`` on, and add what is found to ``findings``.
 
     Args:
-        campaign: whose cases.
-        cases: how many; None for as many as there is time for.
-        seconds: after which no further case is begun.
-        output: a folder for the files of defective cases, a list of the defects, and how far the run is.
-        findings: hears of every case, so that an interrupted run has them too.
-        watch: is called after every case.
+        campaign: the campaign.
+        cases: how many cases; None for as many as there is time for.
+        seconds: the time after which no case is begun.
+        output: a folder for the files of defective cases, a list of the defects, and the progress of the run.
+        findings: updated after every case, so that an interrupted run has them too.
+        watch: called after every case.
     """
     children, began, number = ChildProcesses(campaign.limits, campaign.preload), time.monotonic(), 0
     while (cases is None or number < cases) and time.monotonic() - began < seconds:

@@ -1,4 +1,4 @@
-"""The compiled code built with sanitizers: an access out of bounds or undefined behaviour ends the process."""
+"""Build the compiled code with sanitizers, which end the process at an invalid access or undefined behaviour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from countless.errors import DataError
 
 CHECKS = "-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow"
 FLAGS = f"{CHECKS} -fno-omit-frame-pointer -g"
-CLANG_FLAGS = ["-shared-libasan", "-O0"]  # it needs many minutes to optimise the kernel with checks
+CLANG_FLAGS = ["-shared-libasan", "-O0"]  # clang needs many minutes to optimise the kernel with checks
 BUILD = """
 import sys
 from setuptools import setup
@@ -51,9 +51,11 @@ def build_sanitized(folder: Path, compiler: str) -> Path:
         environment = os.environ | {"LDFLAGS": flags, "CC": compiler}
         build = ["build_ext", "--build-lib", str(built), "--build-temp", str(built.with_name("objects"))]
         command = [sys.executable, "-c", BUILD, flags, "-q", *build]
-        done = subprocess.run(command, cwd=project.parent, env=environment, capture_output=True, text=True, check=False)
+        build_run = subprocess.run(
+            command, cwd=project.parent, env=environment, capture_output=True, text=True, check=False
+        )
         if not list(built.rglob("*.so")):
-            raise DataError(f"{compiler} cannot build the compiled code with sanitizers: {done.stderr[-500:]}")
+            raise DataError(f"{compiler} cannot build the compiled code with sanitizers: {build_run.stderr[-500:]}")
     shutil.copytree(sources, package, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     shutil.copytree(built, package, dirs_exist_ok=True)
     return package
@@ -68,15 +70,15 @@ def sanitized_environment(package: Path, compiler: str) -> dict[str, str]:
 def _runtimes(compiler: str) -> list[Path]:
     """The libraries of the sanitizers, which must be loaded before Python."""
     if _is_clang(compiler):
-        found = [Path(_output(compiler, "-print-runtime-dir")) / f"libclang_rt.asan-{platform.machine()}.so"]
+        libraries = [Path(_output(compiler, "-print-runtime-dir")) / f"libclang_rt.asan-{platform.machine()}.so"]
     else:
-        found = [Path(_output(compiler, f"-print-file-name={name}")) for name in GCC_RUNTIMES]
-    missing = [path.name for path in found if not path.exists()]
+        libraries = [Path(_output(compiler, f"-print-file-name={name}")) for name in GCC_RUNTIMES]
+    missing = [path.name for path in libraries if not path.exists()]
     if missing:
         raise DataError(
             f"{compiler} has no {' and no '.join(missing)}: install its sanitizers, such as libclang-rt-dev"
         )
-    return found
+    return libraries
 
 
 def _is_clang(compiler: str) -> bool:
@@ -84,7 +86,7 @@ def _is_clang(compiler: str) -> bool:
 
 
 def _output(compiler: str, option: str) -> str:
-    """What the compiler prints."""
+    """The output of the compiler."""
     try:
         return subprocess.check_output([compiler, option], text=True).strip()
     except (OSError, subprocess.CalledProcessError):

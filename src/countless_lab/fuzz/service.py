@@ -1,4 +1,4 @@
-"""A service under hostile requests: after each of them it must answer an ordinary question as before."""
+"""Send hostile requests to a service. After each of them it must answer an ordinary question as before."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ from countless_lab.fuzz.hostile_requests import MODEL, QUESTIONS, HostileRequest
 from countless_lab.fuzz.small_models import make_models
 
 REQUESTS = 200  # of each case
-WARM_UP = 50  # of these, after which the memory may no longer grow
-GROWTH = 60 * 1024**2  # bytes; answers that are kept, and what allocators hold back
+WARM_UP = 50  # requests after which the memory may no longer grow
+GROWTH = 60 * 1024**2  # bytes that are allowed for cached answers and the allocator
 TIMEOUT = 2.0  # seconds, of the service
 SLOWEST = 60.0  # seconds that any answer may take on a busy machine
 KIND = "mixed"  # of the small models: numbers, times and text, and some evidence rows
 CANARY = "age > 20 AND city = 'Oslo'"
-DOCUMENTED = 4  # requests that schemathesis makes of each operation
-MOST_DEFECTS = 5
+EXAMPLES = 4  # requests that schemathesis makes for each operation
+MAX_DEFECTS = 5
 
 
 def attack_service(models: Path, seed: int, folder: str, requests: int = REQUESTS) -> Outcome:
-    """A case: a service of a small model, hostile requests one after the other, and a canary after each."""
+    """A case: send hostile requests to a service of a small model, and an ordinary question after each."""
     arguments = [
         *(f"{MODEL}={models / f'{KIND}.countless'}", "--table", f"{MODEL}={models / 'small.parquet'}"),
         *("--timeout", f"{TIMEOUT:g}s"),
     ]
     rng, defects, answered = np.random.default_rng(seed), [], 0
     with running_service(arguments, Path(folder) / "service.log") as service:
-        known, memory = canary(service.port, 0), 0
+        expected, memory = canary(service.port, 0), 0
         for number in range(requests):
             request = hostile_request(rng)
-            found = [*check_request(service.port, request), *_check_canary(service, number + 1, known)]
-            defects += [f"request {number}, {request.about}: {each}" for each in found]
+            request_defects = [*check_request(service.port, request), *_check_canary(service, number + 1, expected)]
+            defects += [f"request {number}, {request.about}: {defect}" for defect in request_defects]
             answered += 1
             if number + 1 == min(WARM_UP, requests):
                 memory = service.memory
-            if len(defects) >= MOST_DEFECTS or service.process.poll() is not None:
+            if len(defects) >= MAX_DEFECTS or service.process.poll() is not None:
                 break
         if service.process.poll() is None:
             defects += check_document(service, seed)
             defects += _check_end(service, memory)
     if service.process.returncode != 0:
         defects.append(f"the service ended with exit code {service.process.returncode}")
-    return Outcome("answered", "", tuple(defects[:MOST_DEFECTS]), answered)
+    return Outcome("answered", "", tuple(defects[:MAX_DEFECTS]), answered)
 
 
 def check_request(port: int, request: HostileRequest) -> list[str]:
-    """What is wrong with the answer to a request."""
+    """Defects of the answer to a request."""
     try:
         answer = _send(port, request)
     except TimeoutError:
         return [f"no answer within {SLOWEST:g} s"]
-    except OSError as error:  # it may hang up on what is no HTTP, and on bodies that are too large
+    except OSError as error:  # the service may close the connection of invalid HTTP and of large bodies
         return [f"no connection: {error}"] if isinstance(error, ConnectionRefusedError) else []
     if request.vanishes:
         return []
@@ -95,35 +95,35 @@ def _check_error(body: bytes) -> list[str]:
 
 
 def canary(port: int, number: int) -> tuple[int, float | None]:
-    """The status and the rows of an ordinary question, which no cache answers: each has other blanks."""
+    """The status and the rows of an ordinary question, whose spaces depend on ``number`` so that no cache answers."""
     connection = http.client.HTTPConnection(HOST, port, timeout=SLOWEST)
     body = json.dumps({"where": CANARY.replace(" = ", f" ={' ' * (number % 1_000)} ")})
     try:
         connection.request("POST", f"/v1/models/{MODEL}/estimate", body, {"Content-Type": "application/json"})
         reply = connection.getresponse()
-        told = json.loads(reply.read())
+        record = json.loads(reply.read())
     finally:
         connection.close()
-    return reply.status, told["estimates"][0]["rows"] if reply.status == http.HTTPStatus.OK else None
+    return reply.status, record["estimates"][0]["rows"] if reply.status == http.HTTPStatus.OK else None
 
 
-def _check_canary(service: ServiceProcess, number: int, known: tuple[int, float | None]) -> Iterator[str]:
-    """Threads may need a moment to give up what nobody waits for; then the canary sings."""
-    end, found = time.monotonic() + SLOWEST, None
+def _check_canary(service: ServiceProcess, number: int, expected: tuple[int, float | None]) -> Iterator[str]:
+    """Defects of the answer to the ordinary question; threads get some time to cancel the hostile one."""
+    end, answer = time.monotonic() + SLOWEST, None
     while time.monotonic() < end and service.process.poll() is None:
         try:
-            found = canary(service.port, number)
+            answer = canary(service.port, number)
         except (OSError, http.client.HTTPException, ValueError) as error:
             yield f"the canary had no answer: {unexpected(error)}"
             return
-        if found[0] not in (408, 429):
+        if answer[0] not in (408, 429):
             break
-    if found != known:
-        yield f"the canary was answered {found} and not {known}"
+    if answer != expected:
+        yield f"the canary was answered {answer} and not {expected}"
 
 
 def check_document(service: ServiceProcess, seed: int) -> list[str]:
-    """Requests that schemathesis makes of the service's own document, if it is installed."""
+    """Defects that schemathesis finds with the service's OpenAPI document, if it is installed."""
     if importlib.util.find_spec("schemathesis") is None:
         return []
     import schemathesis
@@ -143,7 +143,7 @@ def check_document(service: ServiceProcess, seed: int) -> list[str]:
                 case.call_and_validate(excluded_checks=[positive_data_acceptance], timeout=SLOWEST)
 
             options = settings(
-                max_examples=DOCUMENTED, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+                max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
             )
             run: Callable[[], None] = seeded(seed)(
                 options(given(case=operation.as_strategy(generation_mode=mode))(ask))
@@ -158,15 +158,20 @@ def check_document(service: ServiceProcess, seed: int) -> list[str]:
 
 
 def _check_end(service: ServiceProcess, memory: int) -> Iterator[str]:
-    """Nothing is left of the requests."""
+    """Defects at the end: threads, requests or memory left over from the requests."""
     end = time.monotonic() + SLOWEST
-    while (left := service.metrics())["countless_questions"] and time.monotonic() < end:
+    while (metrics := service.metrics())["countless_questions"] and time.monotonic() < end:
         time.sleep(0.1)
-    for name, most in (("countless_questions", 0), ("countless_threads_stuck", 0), ("countless_requests_in_flight", 1)):
-        if left[name] > most:
-            yield f"{name} is {left[name]:g} when nobody asks"
-    if left["process_threads"] > left["countless_threads"] + 2:  # the main thread, and the one that looks at files
-        yield f"there are {left['process_threads']:g} threads"
+    for name, limit in (
+        ("countless_questions", 0),
+        ("countless_threads_stuck", 0),
+        ("countless_requests_in_flight", 1),
+    ):
+        if metrics[name] > limit:
+            yield f"{name} is {metrics[name]:g} when nobody asks"
+    own_threads = 2  # the main thread, and the one that looks at files
+    if metrics["process_threads"] > metrics["countless_threads"] + own_threads:
+        yield f"there are {metrics['process_threads']:g} threads"
     if service.memory > memory + GROWTH:
         yield f"the memory grew from {memory / 1e6:.0f} to {service.memory / 1e6:.0f} MB"
     if service.tracebacks():

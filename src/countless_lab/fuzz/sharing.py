@@ -1,4 +1,4 @@
-"""One estimator that threads and processes share: every answer equals the first one to the last bit."""
+"""Share one estimator among threads and processes: every answer must equal that of an unshared one to the last bit."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from countless_lab.fuzz.small_models import make_models, questions
 
 THREADS = 16
 PREDICATES = 40  # beside the questions of every kind
-ROUNDS = 2  # times that each thread asks everything, in an order of its own
+ROUNDS = 2  # times that each thread asks all questions, in its own random order
 FORKS = 3
 PATIENCE = 120.0  # seconds for a child
 
 
 def share_estimator(models: Path, seed: int, folder: str, spawn: bool = True) -> Outcome:
-    """A case: a model of one kind, asked by threads, by forked children meanwhile, and by a spawned one."""
+    """A case: ask one model from threads, from processes forked meanwhile, and from a spawned process."""
     paths = sorted(models.glob("*.countless"))
     path = paths[seed % len(paths)]
     maker = PredicateMaker(COLUMNS, random.Random(seed))
     clauses = [maker.draw().clause for _ in range(PREDICATES)]
     alone = Estimator.load(path)
-    expected = {name: answer_of(ask, alone) for name, ask in _asked(clauses).items()}
+    expected = {name: answer_of(ask, alone) for name, ask in _all_questions(clauses).items()}
     model = Estimator.load(path)
     defects, count = _ask_in_threads(model, clauses, expected, seed)
     if spawn:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            found = pool.apply_async(answers_in_process, (str(path), clauses)).get(PATIENCE)
-        defects += _differences("a spawned process", found, expected)
-        count += len(found)
+            answers = pool.apply_async(answers_in_process, (str(path), clauses)).get(PATIENCE)
+        defects += _differences("a spawned process", answers, expected)
+        count += len(answers)
     return Outcome(path.stem, "", tuple(defects[:5]), count)
 
 
 def answer_of(ask: Callable[[Estimator], Any], model: Estimator) -> str:
-    """An answer, or the kind of the refusal, as text that has every bit of a number."""
+    """An answer, or the kind of the refusal, as text that has every digit of a number."""
     try:
         return repr(ask(model))
     except CountlessError as error:
@@ -58,10 +58,10 @@ def answer_of(ask: Callable[[Estimator], Any], model: Estimator) -> str:
 def answers_in_process(path: str, clauses: list[str]) -> dict[str, str]:
     """All answers, of a model that this process loads."""
     model = Estimator.load(path)
-    return {name: answer_of(ask, model) for name, ask in _asked(clauses).items()}
+    return {name: answer_of(ask, model) for name, ask in _all_questions(clauses).items()}
 
 
-def _asked(clauses: list[str]) -> dict[str, Callable[[Estimator], Any]]:
+def _all_questions(clauses: list[str]) -> dict[str, Callable[[Estimator], Any]]:
     def numbers(clause: str, model: Estimator) -> tuple[float, float, float]:
         estimate = model.estimate(clause)
         return estimate.low, estimate.rows, estimate.high
@@ -70,16 +70,16 @@ def _asked(clauses: list[str]) -> dict[str, Callable[[Estimator], Any]]:
 
 
 def _ask_in_threads(model: Estimator, clauses: list[str], expected: dict[str, str], seed: int) -> tuple[list[str], int]:
-    """Threads ask everything at once; children are forked while they do."""
-    asked, defects, counts = _asked(clauses), [], [0] * THREADS
+    """Ask all questions from threads at the same time, and fork children meanwhile; return defects and answers."""
+    asks, defects, counts = _all_questions(clauses), [], [0] * THREADS
     started = threading.Barrier(THREADS + 1)
 
     def work(number: int) -> None:
         rng = random.Random(seed * THREADS + number)
         started.wait()
         for _ in range(ROUNDS):
-            for name in rng.sample(sorted(asked), len(asked)):
-                defects.extend(_differences("a thread", {name: answer_of(asked[name], model)}, expected))
+            for name in rng.sample(sorted(asks), len(asks)):
+                defects.extend(_differences("a thread", {name: answer_of(asks[name], model)}, expected))
                 counts[number] += 1
 
     workers = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
@@ -87,7 +87,7 @@ def _ask_in_threads(model: Estimator, clauses: list[str], expected: dict[str, st
         worker.start()
     started.wait()
     for number in range(FORKS):
-        ended = _forked(functools.partial(_same_answers, model, asked, expected, seed + number))
+        ended = _forked(functools.partial(_same_answers, model, asks, expected, seed + number))
         defects.extend([f"a forked process: {ended}"] if ended else [])
     for worker in workers:
         worker.join()
@@ -95,13 +95,13 @@ def _ask_in_threads(model: Estimator, clauses: list[str], expected: dict[str, st
     return [*broken, *defects], sum(counts)
 
 
-def _same_answers(model: Estimator, asked: dict[str, Any], expected: dict[str, str], seed: int) -> bool:
-    names = random.Random(seed).sample(sorted(asked), 10)
-    return all(answer_of(asked[name], model) == expected[name] for name in names)
+def _same_answers(model: Estimator, asks: dict[str, Any], expected: dict[str, str], seed: int) -> bool:
+    names = random.Random(seed).sample(sorted(asks), 10)
+    return all(answer_of(asks[name], model) == expected[name] for name in names)
 
 
 def _forked(work: Callable[[], bool]) -> str | None:
-    """What a forked child does wrong: it has other answers, or does not end."""
+    """The defect of a forked child, if there is one: other answers, or no end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside threads
         child = multiprocessing.get_context("fork").Process(target=_leave_with, args=(work,))
@@ -118,9 +118,11 @@ def _leave_with(work: Callable[[], bool]) -> None:
     os._exit(0 if work() else 3)
 
 
-def _differences(who: str, found: dict[str, str], expected: dict[str, str]) -> list[str]:
+def _differences(asker: str, answers: dict[str, str], expected: dict[str, str]) -> list[str]:
     return [
-        f"{who}, {name}: {answer}, not {expected[name]}" for name, answer in found.items() if answer != expected[name]
+        f"{asker}, {name}: {answer}, not {expected[name]}"
+        for name, answer in answers.items()
+        if answer != expected[name]
     ]
 
 

@@ -1,4 +1,4 @@
-"""Small models of every kind of a model file, and questions of every kind to ask them."""
+"""Small models with every kind of content, and questions of every kind."""
 
 from __future__ import annotations
 
@@ -65,20 +65,22 @@ def make_models(folder: Path, kinds: Iterable[str] = KINDS) -> dict[str, Path]:
 
 
 def questions() -> dict[str, Ask]:
-    """Questions of every kind by name: each asks an estimator and returns what can be compared.
+    """Questions of every kind by name: functions of an estimator, whose results can be compared.
 
-    A model that lacks a column that a question names refuses it.
+    A model without the columns of a question refuses it.
     """
-    asked: dict[str, Ask] = {f"estimate {clause}": _estimate(clause) for clause in CLAUSES}
-    asked["estimate many"] = lambda model: [_numbers(each) for each in model.estimate_many(["day = 1", "day > 4"])]
-    asked["prepared"] = lambda model: _numbers(model.prepare("day > ?")(3).estimate())
-    asked["distribution"] = lambda model: model.distribution("day").rows
-    asked["joint"] = lambda model: model.joint(["day", "married"], "age < 30").rows.tolist()
-    asked["sums"] = lambda model: model.query("SELECT city, count(*), avg(age) FROM t GROUP BY city ORDER BY city").rows
-    asked["median"] = lambda model: model.query("SELECT median(score), sum(day) FROM t WHERE age > 9").rows
-    asked["explain"] = lambda model: str(model.explain("day = 2").estimate.rows)
-    asked["sample"] = lambda model: str(model.sample(3, where="day < 3", seed=1))
-    return asked
+    asks: dict[str, Ask] = {f"estimate {clause}": _estimate(clause) for clause in CLAUSES}
+    asks["estimate many"] = lambda model: [
+        _numbers(estimate) for estimate in model.estimate_many(["day = 1", "day > 4"])
+    ]
+    asks["prepared"] = lambda model: _numbers(model.prepare("day > ?")(3).estimate())
+    asks["distribution"] = lambda model: model.distribution("day").rows
+    asks["joint"] = lambda model: model.joint(["day", "married"], "age < 30").rows.tolist()
+    asks["sums"] = lambda model: model.query("SELECT city, count(*), avg(age) FROM t GROUP BY city ORDER BY city").rows
+    asks["median"] = lambda model: model.query("SELECT median(score), sum(day) FROM t WHERE age > 9").rows
+    asks["explain"] = lambda model: str(model.explain("day = 2").estimate.rows)
+    asks["sample"] = lambda model: str(model.sample(3, where="day < 3", seed=1))
+    return asks
 
 
 def _estimate(clause: str) -> Ask:

@@ -20,12 +20,14 @@ def random_clauses(table: Synthetic, count: int, filters: int, always: Sequence[
     """
     rng = np.random.default_rng([table.seed, count, filters])
     values = table.first_rows()
-    rest = np.setdiff1d(np.arange(len(table.distinct)), always)
+    free = np.setdiff1d(np.arange(len(table.distinct)), always)
     clauses = []
     for row in rng.integers(len(values["c0"]), size=count):
-        chosen = sorted([*always, *rng.choice(rest, size=filters - len(always), replace=False)])
-        parts = [f"c{index} {_operator(table.distinct[index], rng)} {values[f'c{index}'][row]}" for index in chosen]
-        clauses.append(" AND ".join(parts))
+        columns = sorted([*always, *rng.choice(free, size=filters - len(always), replace=False)])
+        conditions = [
+            f"c{index} {_operator(table.distinct[index], rng)} {values[f'c{index}'][row]}" for index in columns
+        ]
+        clauses.append(" AND ".join(conditions))
     return clauses
 
 

@@ -1,4 +1,4 @@
-"""Along what a table and a question grow: the sizes to measure at, as data."""
+"""The dimensions along which tables and questions grow, and the sizes to measure at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from countless.options import MAX_DISTINCT, Network
 from countless_lab.growth.synthetic import Synthetic, small_columns
 
 DIMENSIONS = ("columns", "distinct", "filters", "rows", "batch")
-REPEATS = 3  # a query's latency is the least of this many
+REPEATS = 3  # the latency of a query is the smallest of this many
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class GrowthPoint:
 
     @property
     def name(self) -> str:
-        """What the point is called on disk."""
+        """The name of the point's files."""
         return f"{self.dimension}-{self.value}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that the figures follow from, the machine aside: with other settings it is another point."""
-        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # as a file gives them back, without tuples
+        """All that the figures depend on, except the machine. Points with other settings are measured anew."""
+        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # lists in place of tuples, as JSON reads them
         return {**record, "library": __version__}
 
 
 @dataclass(frozen=True)
 class GrowthSizes:
-    """The sizes along every dimension, and what stays as it is while one of them grows."""
+    """The sizes along every dimension, and the usual sizes of the other dimensions."""
 
     columns: tuple[int, ...] = (20, 50, 100, 200)
     distinct: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -75,7 +75,7 @@ class GrowthSizes:
     network: Network = field(default_factory=Network)
 
     def up_to(self, rows: int) -> GrowthSizes:
-        """The same with no table of more than ``rows`` rows, and no more values than such a table can hold."""
+        """The same sizes, limited to tables of ``rows`` rows and to the values that such a table can hold."""
         distinct_rows = min(self.distinct_rows, rows)
         return replace(
             self,
@@ -110,13 +110,13 @@ class GrowthSizes:
         queries: int | None = None,
         batch: int | None = None,
     ) -> GrowthPoint:
-        """The usual table and question, but for what is given."""
+        """A point with the usual table and question, except for the arguments given."""
         table = Synthetic(rows or self.usual_rows, small_columns(columns or self.usual_columns), self.seed)
         fit = FitSettings(table, self.budget, self.network)
         return GrowthPoint(dimension, value, fit, queries or self.queries, filters or self.usual_filters, batch=batch)
 
     def _distinct_point(self, value: int) -> GrowthPoint:
-        """A table whose first column, which every question is about, has ``value`` values."""
+        """A table whose first column has ``value`` values; every question filters it."""
         sizes = (value, *small_columns(self.distinct_columns - 1))
         fit = FitSettings(Synthetic(self.distinct_rows, sizes, self.seed), self.budget, self.network)
         return GrowthPoint("distinct", value, fit, self.queries, self.distinct_filters, always=(0,))

@@ -1,6 +1,6 @@
-"""The jobs of growth: make a table, fit it, draw questions, answer them; each measured in a process of its own.
+"""The jobs of growth: make a table, fit it, draw questions, answer them. Each is measured in a process of its own.
 
-Only what a job itself needs is imported, so that its memory is that of the fit, or of the serving, and nothing else.
+A job imports only what it needs, so that its memory is that of the fit, or of the serving, alone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class GeneratedTable(ExperimentJob):
 
 @dataclass(frozen=True)
 class FittedModel(ExperimentJob):
-    """A model file, which points with the same table and training share. The table is removed when it is there."""
+    """A model file, shared by points with the same table and training. The table is removed once it is fitted."""
 
     fit: FitSettings
 
@@ -75,20 +75,17 @@ class FittedModel(ExperimentJob):
         table, model = GeneratedTable(self.fit).output(folder), self.new_output(folder)
         say("fitting")
         started = time.perf_counter()
-        stages = _Stages()
         estimator = countless.fit(
             str(table / "*.parquet"),
             budget=self.fit.budget,
             seed=self.fit.table.seed,
             max_distinct=self.fit.max_distinct,
             network=self.fit.network,
-            listener=stages,
         )
-        by_stage = stages.seconds()
         estimator.save(model)
         result = {
             "seconds": round(time.perf_counter() - started, 3),
-            "stages": by_stage,
+            "stages": {stage["name"]: stage["seconds"] for stage in estimator.report["stages"]},
             "rows_per_second": estimator.report["rows_per_second"],
             "epochs": estimator.report["epochs"],
             "parameters": estimator.report["parameters"],
@@ -102,7 +99,7 @@ class FittedModel(ExperimentJob):
 
 @dataclass(frozen=True)
 class DrawnClauses(ExperimentJob):
-    """The questions of a point: drawn apart, since that takes more memory than to answer them."""
+    """The questions of a point. They are drawn in a job of their own, which takes more memory than answering them."""
 
     point: GrowthPoint
 
@@ -128,7 +125,7 @@ class DrawnClauses(ExperimentJob):
 class ServedPoint(ExperimentJob):
     """The latency of a point's questions, one by one and, if it has a batch, many in a call."""
 
-    one_thread = True  # of a question; batches bring threads of their own
+    one_thread = True  # for each question; batches start threads of their own
 
     point: GrowthPoint
 
@@ -158,9 +155,9 @@ def serve(model: Path, clauses: Sequence[str], repeats: int, batch: int | None) 
     estimator.estimate(clauses[0])
     answered = time.perf_counter()
     ms = np.empty((repeats, len(clauses)))
-    for again in range(repeats):
+    for repeat in range(repeats):
         for index, clause in enumerate(clauses):
-            ms[again, index] = 1e3 * _seconds(estimator.estimate, clause)
+            ms[repeat, index] = 1e3 * _seconds(estimator.estimate, clause)
     fastest = ms.min(axis=0)
     measurements: Result = {
         "load_ms": 1e3 * (loaded - started),
@@ -191,28 +188,13 @@ def jobs_of(points: Iterable[GrowthPoint]) -> list[ExperimentJob]:
 
 
 def remove_models(folder: Path) -> None:
-    """Remove the tables, models and questions, which nothing needs once all points are measured."""
+    """Remove the tables, models and questions, which are not needed once all points are measured."""
     for name in ("tables", "models", "clauses"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
-class _Stages(countless.Listener):
-    """How long every stage of a fit takes."""
-
-    def __init__(self) -> None:
-        self.started: dict[str, float] = {}
-
-    def stage(self, name: str) -> None:
-        self.started[name] = time.perf_counter()
-
-    def seconds(self) -> dict[str, float]:
-        """Seconds by stage, the last of which ends now."""
-        ends = [*self.started.values(), time.perf_counter()]
-        return {name: round(end - start, 3) for (name, start), end in zip(self.started.items(), ends[1:], strict=True)}
-
-
 def _label(fit: FitSettings) -> str:
-    """A name for files: the size of the table, and a digest of all the rest."""
+    """A name for files: the size of the table, and a digest of the settings."""
     digest = hashlib.blake2b(json.dumps(asdict(fit), sort_keys=True).encode(), digest_size=4).hexdigest()
     return f"{fit.table.rows}x{len(fit.table.distinct)}-{digest}"
 

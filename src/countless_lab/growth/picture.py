@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from countless_lab.growth.report import Record, records_along
-from countless_lab.measurement.plotting import png
+from countless_lab.measurement.plotting import png, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# In this order, so that the dimensions along which only the question grows, not the model, stand together.
+# The dimensions of the model come first; along the others only the question grows.
 X_LABELS = {
     "columns": "columns of the table",
     "distinct": "distinct values of a column",
@@ -21,7 +21,7 @@ X_LABELS = {
     "batch": "clauses per call",
 }
 OF_THE_MODEL = ("columns", "distinct", "rows")
-MOST_SPREAD = 8.0  # values whose largest is more than this many times the least are drawn on a log scale
+LINEAR_RANGE = 8.0  # values with a larger factor between the largest and the smallest are drawn on a log scale
 
 Lines = dict[str, Callable[[Record], float]]
 
@@ -96,8 +96,8 @@ def _panel(axes: Axes, records: Sequence[Record], lines: Lines, x_label: str, y_
         axes.plot(sizes, values, marker="o", markersize=3, linewidth=1.2, label=name)
         drawn += values
     axes.set_xscale("log")
-    axes.set_xticks(sizes, [_short(size) for size in sizes])
-    if min(drawn) > 0 and max(drawn) > MOST_SPREAD * min(drawn):
+    axes.set_xticks(sizes, [short(size) for size in sizes])
+    if min(drawn) > 0 and max(drawn) > LINEAR_RANGE * min(drawn):
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     else:
@@ -109,7 +109,7 @@ def _panel(axes: Axes, records: Sequence[Record], lines: Lines, x_label: str, y_
 
 
 def _notes(figure: Figure, cells: Any, report: Record) -> None:
-    """What the reader needs to make sense of the panels, where no panel stands."""
+    """Write ratios and the machine into the space that the panels leave free."""
     axes = figure.add_subplot(cells)
     axes.axis("off")
     ratios = [f"{value:.2f}x  {name}" for name, value in report["ratios"].items()]
@@ -121,15 +121,3 @@ def _notes(figure: Figure, cells: Any, report: Record) -> None:
         "latency: all of estimate(), one by one; batches use every core",
     ]
     axes.text(0.03, 0.95, "\n".join(lines), transform=axes.transAxes, va="top", fontsize=9)
-
-
-def _short(size: int) -> str:
-    """A size in few characters.
-
-    >>> _short(50), _short(2_000), _short(10_000_000)
-    ('50', '2k', '10M')
-    """
-    for unit, scale in (("M", 1_000_000), ("k", 1_000)):
-        if size >= scale and size % scale == 0:
-            return f"{size // scale}{unit}"
-    return str(size)

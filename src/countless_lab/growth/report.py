@@ -1,4 +1,4 @@
-"""What is known of growth: a record for every point that was measured, and ratios between the largest and smallest."""
+"""The report on growth: a record for every measured point, and ratios between the largest and the smallest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Record = dict[str, Any]
 
 
 def report(points: Sequence[GrowthPoint], store: ResultStore, command: str) -> Record:
-    """Everything that is known of ``points``, whichever run measured it, as plain data."""
+    """All results of ``points`` so far, from any run, as plain data."""
     records = []
     for point in points:
         fit, serving = store.result(FittedModel(point.fit)), store.result(ServedPoint(point))
@@ -25,12 +25,14 @@ def report(points: Sequence[GrowthPoint], store: ResultStore, command: str) -> R
 
 
 def ratios(records: Sequence[Record]) -> dict[str, float]:
-    """How much more the largest point of a dimension takes than the smallest, and what asking many at once saves."""
+    """How much longer the largest point of a dimension takes than the smallest, and the gain of ``estimate_many``."""
     latency_ratios = {}
     for dimension in ("columns", "distinct", "filters", "rows"):
         along = records_along(records, dimension)
         if len(along) > 1:
-            smallest, largest = ((one["value"], one["serving"]["latency_ms"]["p50"]) for one in (along[0], along[-1]))
+            smallest, largest = (
+                (point["value"], point["serving"]["latency_ms"]["p50"]) for point in (along[0], along[-1])
+            )
             latency_ratios[f"latency p50, {dimension} {largest[0]:,} over {smallest[0]:,}"] = largest[1] / smallest[1]
     for record in records_along(records, "batch")[-1:]:
         serving = record["serving"]
@@ -41,4 +43,6 @@ def ratios(records: Sequence[Record]) -> dict[str, float]:
 
 def records_along(records: Sequence[Record], dimension: str) -> list[Record]:
     """The records of one dimension, smallest first."""
-    return sorted((record for record in records if record["dimension"] == dimension), key=lambda one: int(one["value"]))
+    return sorted(
+        (record for record in records if record["dimension"] == dimension), key=lambda record: int(record["value"])
+    )

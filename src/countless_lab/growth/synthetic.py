@@ -1,4 +1,4 @@
-"""Generated tables: correlated, skewed columns of exactly as many values as asked for."""
+"""Generated tables: correlated, skewed columns with exact numbers of distinct values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from countless.errors import DataError
 
 CHUNK = 1 << 18  # rows that are in memory at a time
 FACTORS = 5  # latent numbers that the columns of a row share
-LOADINGS = (0.9, 0.6, 0.8, 0.4, 0.7, 0.5, 0.85)  # how much a column owes to its factor; the rest is its own noise
+LOADINGS = (0.9, 0.6, 0.8, 0.4, 0.7, 0.5, 0.85)  # weight of a column's factor; the rest is independent noise
 SKEW = 3.0  # small codes are frequent, large ones rare
 LOGISTIC = 1.702  # with this slope the logistic curve is close to the normal distribution's
 
-# Ten small columns, over and over: a wider table has more of the same columns.
+# The numbers of values of ten small columns, which wider tables repeat.
 SMALL = (2, 12, 5, 40, 3, 120, 8, 20, 250, 70)
 
 Columns = dict[str, NDArray[np.int32]]
@@ -58,7 +58,7 @@ class Synthetic:
             )
 
     def write(self, folder: Path) -> str:
-        """Write the table in Parquet files under ``folder``, some rows at a time; the glob that reads it."""
+        """Write the table in Parquet files under ``folder``, chunk by chunk; return the glob that reads them."""
         connection = connect()
         try:
             for number, columns in enumerate(self._chunks()):
@@ -72,31 +72,33 @@ class Synthetic:
         return str(folder / "*.parquet")
 
     def first_rows(self) -> Columns:
-        """Rows to take literals from: the first ones, which are as random as any."""
+        """Rows to take literals from: the first ones, which are as random as any others."""
         return next(self._chunks())
 
     def _chunks(self) -> Iterator[Columns]:
         for number, first in enumerate(range(0, self.rows, CHUNK)):
             yield self._columns(np.arange(first, min(first + CHUNK, self.rows)), number)
 
-    def _columns(self, places: NDArray[np.int64], number: int) -> Columns:
-        """The rows at ``places``; each chunk has random numbers of its own."""
+    def _columns(self, row_numbers: NDArray[np.int64], number: int) -> Columns:
+        """The rows at ``row_numbers``; each chunk has random numbers of its own."""
         rng = np.random.default_rng([self.seed, number])
-        factors = rng.standard_normal((FACTORS, len(places)))
+        factors = rng.standard_normal((FACTORS, len(row_numbers)))
         columns = {}
         for index, size in enumerate(self.distinct):
             loading = LOADINGS[index % len(LOADINGS)]
-            noise = math.sqrt(1.0 - loading**2) * rng.standard_normal(len(places))
+            noise = math.sqrt(1.0 - loading**2) * rng.standard_normal(len(row_numbers))
             level = 1.0 / (1.0 + np.exp(-LOGISTIC * (loading * factors[index % FACTORS] + noise)))
             codes = np.minimum(size * level**SKEW, size - 1).astype(np.int32)
-            columns[f"c{index}"] = self._with_every_value(codes, places, size)
+            columns[f"c{index}"] = self._with_every_value(codes, row_numbers, size)
         return columns
 
-    def _with_every_value(self, codes: NDArray[np.int32], places: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+    def _with_every_value(
+        self, codes: NDArray[np.int32], row_numbers: NDArray[np.int64], size: int
+    ) -> NDArray[np.int32]:
         """The codes, but one row in every ``rows // size`` takes the next value of a fixed permutation."""
-        turn, rest = np.divmod(places, self.rows // size)
-        stepping = (rest == 0) & (turn < size)
-        codes[stepping] = turn[stepping] * _coprime(size) % size
+        index, offset = np.divmod(row_numbers, self.rows // size)
+        stepping = (offset == 0) & (index < size)
+        codes[stepping] = index[stepping] * _coprime(size) % size
         return codes
 
 

@@ -1,1 +1,1 @@
-"""What several experiments measure with: clocks, memory, facts of the machine, and the tables that users name."""
+"""Shared tools of the experiments: clocks, memory, properties of the machine, pictures, tables that users name."""

@@ -1,4 +1,4 @@
-"""Several ways to answer the same questions with one thread, measured one after the other in one process."""
+"""Contenders of a contest: ways to answer the same questions, measured one after the other with one thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from countless_lab.measurement.timer import timed
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to answer: a quick one is asked several times, a slow one only the first few queries."""
+    """A way to answer. A quick one is asked several times, a slow one only the first few queries."""
 
     name: str
     answer: Callable[[str], Estimate]
@@ -26,7 +26,7 @@ class Contender:
 
 @dataclass
 class Measured:
-    """What one contender did, query by query."""
+    """The times and q-errors of one contender, query by query."""
 
     name: str
     ms: list[float] = field(default_factory=list)
@@ -54,7 +54,7 @@ class ContestListener:
     """Receives the progress of the contenders; override what you want to show."""
 
     def counting(self, queries: int) -> None:
-        """The true counts are being found."""
+        """The true counts are being computed."""
 
     def begins(self, name: str, queries: int) -> None:
         """A contender begins."""

@@ -1,4 +1,4 @@
-"""What figures depend on besides the code: facts of the machine that do not tell whose it is."""
+"""The machine that figures were measured on, without anything that identifies it."""
 
 from __future__ import annotations
 

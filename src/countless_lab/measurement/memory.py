@@ -1,4 +1,4 @@
-"""How much memory another process holds."""
+"""The memory of another process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def held_memory(process: int) -> int:
-    """The bytes that a process of this machine holds now; 0 where that cannot be told."""
+    """The resident bytes of a process of this machine; 0 if the system does not say."""
     status = Path(f"/proc/{process}/status")
     if status.exists():
         for line in status.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""What the scripts of ``benchmarks/`` share: arguments, percentiles, and results as JSON."""
+"""Shared code of the scripts in ``benchmarks/``: arguments, percentiles, and results as JSON."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ import numpy as np
 def script_parser(doc: str | None) -> argparse.ArgumentParser:
     """A parser of arguments whose help is the docstring of a script."""
     return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names between commas.
+
+    >>> names("a,b"), names("")
+    (('a', 'b'), ())
+    """
+    return tuple(filter(None, text.split(",")))
+
+
+def exclude_option(parser: argparse.ArgumentParser) -> None:
+    """Add --exclude, the names of columns."""
+    parser.add_argument("--exclude", type=names, default=(), help="columns to leave out, with commas between them")
 
 
 def table_and_model(doc: str | None, queries: int, seed: int = 0) -> argparse.ArgumentParser:

@@ -29,11 +29,11 @@ def subjects(tables: Sequence[str], exclude: Sequence[str]) -> list[Subject]:
         if is_postgres(table):
             raise DataError(f"{shown(table)}: every trial would read it anew; write it to a Parquet file first")
     columns = {table: [name for name, _ in Source.open(table).columns()] for table in tables}
-    known = {name.casefold() for names in columns.values() for name in names}
+    column_names = {name.casefold() for names in columns.values() for name in names}
     for name in exclude:
-        if name.casefold() not in known:
-            some = ", ".join(columns[tables[0]])
-            raise DataError(f'--exclude names "{name}", which no table has: the first one has {some}')
+        if name.casefold() not in column_names:
+            examples = ", ".join(columns[tables[0]])
+            raise DataError(f'--exclude names "{name}", which no table has: the first one has {examples}')
     excluded = {name.casefold() for name in exclude}
     by_name: dict[str, Subject] = {}
     for table, names in columns.items():

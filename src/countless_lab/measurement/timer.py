@@ -1,4 +1,4 @@
-"""Processor time of one call: a busy machine blurs it less than the time on the wall."""
+"""The processor time of one call, which depends less on other load than wall time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Answer = TypeVar("Answer")
 
 
 def timed(call: Callable[[], Answer]) -> tuple[Answer, float]:
-    """What a call returns, and the milliseconds of processor that all threads of this process took for it.
+    """The result of a call, and the milliseconds of processor time that all threads of this process took for it.
 
     >>> timed(lambda: 6 * 7)[0]
     42

@@ -1,4 +1,4 @@
-"""Training rate, alone and beside busy processes, in rows a second of wall time."""
+"""The training rate in rows a second of wall time, alone and beside busy processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def training_rates(table: Any, seconds: float, rounds: int = 1, exclude: tuple[s
 
 @contextmanager
 def busy_loops(count: int, longest: float) -> Iterator[None]:
-    """This many processes that want all of a core, inside this block and for this many seconds at most."""
+    """Run ``count`` processes that each use a core fully, inside this block and for ``longest`` seconds at most."""
     loop = f"import time\nend = time.monotonic() + {longest}\nwhile time.monotonic() < end: pass"
     processes = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(count)]
     try:

@@ -1,1 +1,1 @@
-"""The paper's experiments: models and questions as cells of a sweep, and the exhibits that are made of them."""
+"""The paper's experiments: models and answers as cells of a sweep, and the exhibits made from them."""

@@ -1,4 +1,4 @@
-"""The cells of the paper's sweep: questions about a table, models of it, and a model's answers by one method."""
+"""The cells of the paper's sweep: questions about a table, models of it, and the answers of a model by one method."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from countless_lab.runner.job import ExperimentJob, Result, Say
 QUESTION_SEED = 2020
 ROWS_SEED = 7
 HOLES_SEED = 2_021
-MOST_EVIDENCE = 100_000
+MAX_EVIDENCE = 100_000  # rows
 BLIND = "particles-without-look-ahead"
-BLIND_PARTICLES = 1_000  # if nothing else is said
+BLIND_PARTICLES = 1_000  # by default
 BLOCKS = 3  # of every network of columns
-MOST_CHARACTERS = 100  # of a string, as the paper has it
+MAX_CHARACTERS = 100  # of a string, as in the paper
 TEXT_LEARNING_RATE, TEXT_TOKENS = 3e-3, 8_192  # of a step
 
 
@@ -45,7 +45,7 @@ TEXT_LEARNING_RATE, TEXT_TOKENS = 3e-3, 8_192  # of a step
 class Data:
     """The rows to experiment on: ``rows`` random ones of a table, which is a path or the name of a data set.
 
-    ``name`` is what results call it. Of text there is one column, and nothing else.
+    ``name`` is its name in results. Data of text has one column, and no other.
     """
 
     name: str
@@ -55,17 +55,17 @@ class Data:
     text: bool = False
 
     def open(self) -> Source:
-        """Those rows."""
+        """Open a source of these rows."""
         source = Source.open(self.source)
         return source if source.count() <= self.rows else source.sampled(self.rows, ROWS_SEED)
 
 
 @dataclass(frozen=True)
 class ModelRecipe:
-    """How a model is made.
+    """How a model is trained.
 
-    ``orders`` is how many it learns, and ``order`` the seed they are drawn with; None is the table's own order. Of all
-    this, a model of text has only its ``masking``, and a ``network`` by name.
+    ``orders`` is how many orders it learns, and ``order`` the seed that draws them; None is the table's own order. A
+    model of text uses ``masking`` and the name of its ``network`` alone.
     """
 
     masking: str
@@ -146,14 +146,14 @@ class TrainedModel(ExperimentJob):
         recipe = self.recipe
         if self.data.text:
             network = replace(countless.TextNetwork.preset(recipe.network or "default"), masking=recipe.masking)
-            how: dict[str, Any] = {
+            options: dict[str, Any] = {
                 "text_network": network,
-                "max_length": MOST_CHARACTERS,
+                "max_length": MAX_CHARACTERS,
                 "learning_rate": TEXT_LEARNING_RATE,
                 "text_tokens": TEXT_TOKENS,
             }
         else:
-            how = {
+            options = {
                 "masking": recipe.masking,
                 "network": countless.Network(recipe.hidden, BLOCKS, recipe.embedding, recipe.kind, units="even"),
                 "order": "natural" if recipe.order is None else f"random:{recipe.order}",
@@ -173,11 +173,11 @@ class TrainedModel(ExperimentJob):
             evidence="none",
             calibrate=False,
             listener=_SayProgress(say),
-            **how,
+            **options,
         )
         estimator.save(path)
-        for left in path.parent.glob(f"{checkpoint.name}*"):
-            left.unlink(missing_ok=True)
+        for leftover in path.parent.glob(f"{checkpoint.name}*"):
+            leftover.unlink(missing_ok=True)
         report = estimator.report["text"] if self.data.text else estimator.report
         names = ("unmasked_bits", "masked_bits", "train_bits", "parameters", "epochs", "seconds", "train_rows", "unit")
         return {**{name: report[name] for name in names}, "bytes": path.stat().st_size}
@@ -185,7 +185,7 @@ class TrainedModel(ExperimentJob):
 
 @dataclass(frozen=True)
 class ModelWithAdditions(ExperimentJob):
-    """A trained model with what we add to the paper's: counts of values and pairs, and evidence rows."""
+    """A trained model with our additions to the paper's: counts of values and pairs, and evidence rows."""
 
     model: TrainedModel
 
@@ -224,8 +224,8 @@ class ModelWithAdditions(ExperimentJob):
 
     @property
     def _evidence(self) -> int:
-        """Rows: as many as a fit keeps of a large table, but no more than a third of a small one."""
-        return min(MOST_EVIDENCE, self.model.data.rows // 3)
+        """The number of evidence rows: as many as a fit stores of a large table, at most a third of the rows."""
+        return min(MAX_EVIDENCE, self.model.data.rows // 3)
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,8 @@ class AnswerSet(ExperimentJob):
         return (self.model.name, self.questions.name)
 
     def to_json(self) -> Result:
-        known = METHODS.get(self.method)
-        plugin = {} if known is None or known.own else {"plugin": _plugin_fingerprint()}
+        method = METHODS.get(self.method)
+        plugin = {} if method is None or method.own else {"plugin": _plugin_fingerprint()}
         return {**asdict(self), "model": self.model.to_json(), **plugin}
 
     def run(self, folder: Path, say: Say) -> Result:
@@ -270,7 +270,7 @@ class AnswerSet(ExperimentJob):
 
 @dataclass(frozen=True)
 class CompletionSet(ExperimentJob):
-    """How well a model fills in hidden values. The result has the chance of each true value, and which came first."""
+    """How well a model fills in hidden values. The result has the probability of each true value, and if it won."""
 
     model: TrainedModel
     holes: int
@@ -311,18 +311,18 @@ Cell = QuestionSet | TrainedModel | ModelWithAdditions | AnswerSet | CompletionS
 
 
 def _blind(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
-    """Particles that do not look ahead."""
+    """Particles without look-ahead."""
     return fixed(runtime, boxes, BLIND_PARTICLES if budget is None else budget, seed)
 
 
 def _plugin_fingerprint(network: str = "") -> str:
-    """The source of what plugins bring: an answer that an earlier version of it gave is asked for again."""
+    """A digest of the plugins' source: when it changes, their answers are computed again."""
     module = network.partition(":")[0]
     return fingerprint([*plugin_names(), *([module] if module else [])])
 
 
 class _SayProgress(countless.Listener):
-    """Says how a fit goes on."""
+    """Reports the progress of a fit."""
 
     def __init__(self, say: Say) -> None:
         self._say = say

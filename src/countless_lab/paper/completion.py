@@ -1,7 +1,8 @@
-"""Filling in a value in the middle, where some of what comes before it is not known either.
+"""Fill in a hidden value when some of the positions before it are hidden too.
 
-A model with MASK reads only what is known, and weighs every value by what comes after it: no sampling. A model without
-MASK has to draw all that is not known before, and weighs each draw by how likely it makes what is known.
+A model with MASK reads the known positions only, and weighs every value by the probability of the known positions after
+it, without sampling. A model without MASK draws the hidden positions before it, and weighs each draw by the probability
+of the known ones.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from countless.engine.runtimes import Runtimes
 from countless.engine.text.runtime import TextRuntime, Tree
 from countless.errors import DataError
 
-KNOWN = 0.5  # share of the other columns that are known
+KNOWN_SHARE = 0.5  # of the other columns
 BEFORE, AFTER = 5, 6  # characters that are known before and after a hidden one
-TINY = 1e-300  # below any chance, so that none has the logarithm of zero
+TINY = 1e-300  # less than any probability; avoids the logarithm of zero
 
 
 @dataclass(frozen=True)
 class Filled:
-    """The chances of each symbol of a hidden value, and the rows of logits that they took."""
+    """The probabilities of the symbols of a hidden value, and the rows of logits that were computed."""
 
     chances: FloatArray
     forward_rows: int
@@ -36,7 +37,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class ColumnHole:
-    """A row's symbols (positions,), which of them are known, and the position that is asked for."""
+    """A row's codes (positions,), the known positions, and the hidden position to fill in."""
 
     codes: IntArray
     known: frozenset[int]
@@ -49,7 +50,7 @@ class ColumnHole:
 
 @dataclass(frozen=True)
 class TextHole:
-    """Symbols from the position ``start`` of a string on, all known but the one at ``target``; what precedes is not."""
+    """Symbols of a string from the position ``start`` on; all are known except the one at ``target``."""
 
     symbols: IntArray
     start: int
@@ -69,7 +70,7 @@ def holes(source: Source, schema: Schema, count: int, seed: int) -> list[Hole]:
 
 
 def fill(runtimes: Runtimes, hole: Hole, samples: int, skips: bool, rng: np.random.Generator) -> Filled:
-    """What the models of a table say of a hole."""
+    """The probabilities of the values of a hole, by the models of a table."""
     if isinstance(hole, ColumnHole):
         return fill_column(runtimes.columns[0], hole, samples, skips, rng)
     return fill_text(runtimes.text(0, "completion"), hole, samples, skips, rng)
@@ -89,14 +90,14 @@ def column_holes(source: Source, schema: Schema, count: int, seed: int) -> list[
     holes = []
     for codes in _sample(source, schema, count, seed).matrix():
         target = int(rng.choice(inner))
-        known = set(np.flatnonzero(rng.random(len(groups)) < KNOWN).tolist()) - {target}
-        positions = frozenset(position for column in known for position in groups[column])
+        known_columns = set(np.flatnonzero(rng.random(len(groups)) < KNOWN_SHARE).tolist()) - {target}
+        positions = frozenset(position for column in known_columns for position in groups[column])
         holes.append(ColumnHole(np.asarray(codes, dtype=np.int64), positions, groups[target][0]))
     return holes
 
 
 def text_holes(source: Source, schema: Schema, count: int, seed: int) -> list[TextHole]:
-    """A hole in each of some random strings that are long enough for it, at a random place."""
+    """A hole at a random offset in each of some random strings that are long enough."""
     rng = np.random.default_rng(seed)
     (strings,) = _sample(source, schema, count, seed).strings
     size = BEFORE + 1 + AFTER
@@ -113,21 +114,21 @@ def text_holes(source: Source, schema: Schema, count: int, seed: int) -> list[Te
 def _sample(source: Source, schema: Schema, count: int, seed: int) -> Table:
     """Random rows of the table of ``schema``."""
     count = min(count, schema.rows)
-    with source.sample_table(count, seed, schema.names, schema.rows) as some:
-        return Table.encode_rows(some, replace(schema, rows=count))
+    with source.sample_table(count, seed, schema.names, schema.rows) as rows:
+        return Table.encode_rows(rows, replace(schema, rows=count))
 
 
 def fill_column(
     runtime: Runtime[State], hole: ColumnHole, samples: int, skips: bool, rng: np.random.Generator
 ) -> Filled:
-    """What a model of the columns says of a hole: one that ``skips`` by MASK, any other with weighted ``samples``."""
+    """Fill a hole by a model of the columns: by MASK if it ``skips``, otherwise with weighted ``samples``."""
     target, order = hole.target, runtime.order
     last = max(order.index(position) for position in hole.known | {target})
     rows = 1 if skips else samples
     first = order[0]
-    nothing = np.full(rows, runtime.sizes[first])
-    state = runtime.advance(runtime.start(), np.zeros(rows, dtype=np.int64), first, nothing)
-    weights, chosen, passes = np.zeros(rows), np.zeros(rows, dtype=np.int64), 0
+    mask = np.full(rows, runtime.sizes[first])
+    state = runtime.advance(runtime.start(), np.zeros(rows, dtype=np.int64), first, mask)
+    weights, target_codes, passes = np.zeros(rows), np.zeros(rows, dtype=np.int64), 0
     for position in order[: last + 1]:
         if skips and position != target and position not in hole.known:
             continue
@@ -139,18 +140,18 @@ def fill_column(
             weights += np.log(np.maximum(chances[:, code], TINY))
             state = runtime.follow(state, position, np.full(rows, code))
         elif position == target and skips:
-            rows, chosen = size, np.arange(size)
+            rows, target_codes = size, np.arange(size)
             weights = weights[0] + np.log(np.maximum(chances[0], TINY))
-            state = runtime.advance(state, np.zeros(size, dtype=np.int64), position, chosen)
+            state = runtime.advance(state, np.zeros(size, dtype=np.int64), position, target_codes)
         else:
             symbols = draw(chances, chances.sum(axis=1), rng)
-            chosen = symbols if position == target else chosen
+            target_codes = symbols if position == target else target_codes
             state = runtime.follow(state, position, symbols)
-    return Filled(_shares(weights, chosen, runtime.sizes[target]), passes)
+    return Filled(_shares(weights, target_codes, runtime.sizes[target]), passes)
 
 
 def fill_text(runtime: TextRuntime, hole: TextHole, samples: int, skips: bool, rng: np.random.Generator) -> Filled:
-    """What a model of strings says of a hole: one that ``skips`` by MASK, any other with weighted ``samples``."""
+    """Fill a hole by a model of strings: by MASK if it ``skips``, otherwise with weighted ``samples``."""
     spec, tree = runtime.spec, runtime.tree()
     letters = spec.characters + 1  # UNKNOWN is the last
     passes = 1
@@ -162,15 +163,15 @@ def fill_text(runtime: TextRuntime, hole: TextHole, samples: int, skips: bool, r
         if index == hole.target:
             weights = (weights[:, None] + np.log(np.maximum(following[:, :letters], TINY))).ravel()
             best = np.argsort(-weights, kind="stable")[: max(letters, samples)]  # of every prefix with every letter
-            weights, parents, chosen = weights[best], nodes[best // letters], best % letters
+            weights, parents, symbols = weights[best], nodes[best // letters], best % letters
         else:
             weights = weights + np.log(np.maximum(following[:, symbol], TINY))
-            parents, chosen = nodes, np.full(len(nodes), symbol)
+            parents, symbols = nodes, np.full(len(nodes), symbol)
         if index == hole.target:
-            hidden = chosen
-        nodes = tree.size + np.arange(len(chosen))
-        following = tree.extend(parents, chosen)
-        passes += len(chosen)
+            hidden = symbols
+        nodes = tree.size + np.arange(len(symbols))
+        following = tree.extend(parents, symbols)
+        passes += len(symbols)
     return Filled(_shares(weights, hidden, letters), passes)
 
 

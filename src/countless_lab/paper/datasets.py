@@ -1,7 +1,7 @@
-"""The paper's data sets, read from their files just as they are published.
+"""The paper's data sets, read from their files as published.
 
-A blank field is NULL, however many blanks it has, and blanks that pad a string are cut: KDD Cup writes ``" "`` for a
-missing code, and older exports of the vehicle registrations pad every string. Nothing else is changed.
+A blank field is NULL, and blanks that pad a string are cut: KDD Cup writes ``" "`` for a missing code, and older
+exports of the vehicle registrations pad every string. Nothing else is changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAMED = 5  # missing columns in a message
 
 @dataclass(frozen=True)
 class PaperData:
-    """A data set of the paper: where its file comes from, and what of it is used.
+    """A data set of the paper: the origin of its file, and the columns that are used.
 
     ``files`` are the published names (``*`` stands for the date of an export), ``archives`` what they may come in.
     ``header`` names the columns of the file; without one, it has a string per line. ``kind`` is the type of the
@@ -119,8 +119,8 @@ class PaperData:
         form = f"{quote_path(str(path))}, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = [{BLANKS}]"
         if self.kind is None:
             guessed = ", ".join(f"'{kind}'" for kind in GUESSED)
-            seen = f"DESCRIBE SELECT * FROM read_csv({form}, sample_size = -1, auto_type_candidates = [{guessed}])"
-            typed = {str(name).casefold(): str(kind) for name, kind, *_ in connection.execute(seen).fetchall()}
+            describe = f"DESCRIBE SELECT * FROM read_csv({form}, sample_size = -1, auto_type_candidates = [{guessed}])"
+            typed = {str(name).casefold(): str(kind) for name, kind, *_ in connection.execute(describe).fetchall()}
         else:
             typed = {name.casefold(): kind for name, kind in self.typed}
         kinds = {name: typed.get(name.casefold(), self.kind or TEXT) for name in names}
@@ -131,7 +131,7 @@ class PaperData:
         return f"SELECT {values} FROM {scan}"
 
     def checked_rows(self, rows: int, path: Path) -> str | None:
-        """What to tell of a table that has not the paper's number of rows. An error, if it can only be damaged."""
+        """A notice if the number of rows is not the paper's; an error if the file can only be damaged."""
         if abs(rows - self.rows) * 2 <= self.rounded - 1:
             return None
         if self.fixed:
@@ -144,7 +144,7 @@ class PaperData:
         )
 
     def _checked_header(self, path: Path) -> list[str]:
-        """The names in the first line of the file, among which are all that are expected."""
+        """The names in the first line of the file; an error if an expected one is missing."""
         try:
             with _opened(path) as file:
                 names = [name.strip() for name in next(csv.reader(file), [])]
@@ -180,7 +180,7 @@ def _value(name: str, kind: str) -> str:
 
 @lru_cache(maxsize=16)
 def _selection(data: PaperData, path: Path, check_rows: bool, size: int, changed: int) -> tuple[str, str | None]:
-    """SQL for what is used of a file, and what to tell of it: found once in a process, while the file is the same."""
+    """SQL for the used columns of a file, and a notice about it; cached while the file stays the same."""
     connection = connect()
     try:
         select = data.select(connection, path)

@@ -1,4 +1,4 @@
-"""How the paper's pictures look: one colour per method, plain panels, files that are the same for the same figures."""
+"""The style of the paper's pictures: one colour per method, plain panels, and equal files for equal figures."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from countless_lab.measurement.plotting import short
 from countless_lab.measurement.requirements import require_plotting
-from countless_lab.paper.numbers import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Colour, mark, and a label shorter than that of the tables. As in the paper, black and turquoise are without skipping,
-# orange and red with it. Ours are blue.
+# Colour, mark, and a short label. As in the paper, methods without skipping are black and turquoise, those with it
+# orange and red. Ours are blue.
 STYLES = {
     "naive": ("#8a8a8a", "v", "naive"),
     "progressive": ("#1a1a1a", "s", "progressive (baseline)"),
@@ -40,11 +40,11 @@ SETTINGS: dict[Any, Any] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
 }
-METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}  # what would differ from run to run
+METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}  # omitted: they differ between runs
 
 
 def color(method: str) -> str:
-    """The colour of a method: a known one's own, or one that its name decides."""
+    """The colour of a method; that of a plugin's method depends on its name."""
     if method in STYLES:
         return STYLES[method][0]
     return OTHER_COLORS[zlib.crc32(method.encode()) % len(OTHER_COLORS)]
@@ -79,8 +79,8 @@ def panels(figure: Figure, rows: int, columns: int, size: tuple[float, float], l
     figure.set_size_inches(max(4.0, columns * size[0]), rows * size[1] + legend)
     axes = figure.subplots(rows, columns, squeeze=False)
     for row in axes:
-        for one in row:
-            plain(one)
+        for panel in row:
+            plain(panel)
     return [list(row) for row in axes]
 
 
@@ -92,14 +92,19 @@ def plain(axes: Axes) -> None:
     axes.tick_params(labelsize=8, color="#888888")
 
 
+def annotate(axes: Axes, text: str, x: float, y: float, size: int = 7) -> None:
+    """Write ``text`` above the top of a bar."""
+    axes.annotate(text, (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=size)
+
+
 def log_scale(axes: Axes, values: Iterable[float]) -> None:
     """A log scale with ticks that can be read, over all ``values``."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    known = [value for value in values if value > 0]
+    positive = [value for value in values if value > 0]
     axes.set_yscale("log")
-    if known:
-        low, high = min(known), max(known)
+    if positive:
+        low, high = min(positive), max(positive)
         margin = max(1.12, (high / low) ** 0.08)
         axes.set_ylim(low / margin, high * margin)
     axes.yaxis.set_major_locator(FixedLocator(_ticks(*axes.get_ylim())))
@@ -108,7 +113,7 @@ def log_scale(axes: Axes, values: Iterable[float]) -> None:
 
 
 def method_legend(figure: Figure, methods: Sequence[str], bars: bool = False, dashed: Sequence[str] = ()) -> None:
-    """The methods' colours and marks, above all panels, in as many columns as there is room for."""
+    """The methods' colours and marks, above all panels, in as many columns as fit."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

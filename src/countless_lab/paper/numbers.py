@@ -1,4 +1,4 @@
-"""What is made of a cell's q-errors: quantiles, means over orders, bootstrap deviations; and how they are written."""
+"""Statistics of a cell's q-errors: quantiles, means over orders, bootstrap deviations; and their text."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def summarized(answers: Record) -> dict[str, float]:
 
 def over_orders(summaries: Sequence[dict[str, float]]) -> Record:
     """Of every figure the mean over orders, and the sample deviation if there are several."""
-    return {name: spread([one[name] for one in summaries]) for name in summaries[0]}
+    return {name: mean_and_deviation([summary[name] for summary in summaries]) for name in summaries[0]}
 
 
-def spread(values: Sequence[float]) -> Record:
+def mean_and_deviation(values: Sequence[float]) -> Record:
     """Mean, sample deviation (None of a single value), and the values.
 
-    >>> spread([1.0, 3.0])
+    >>> mean_and_deviation([1.0, 3.0])
     {'mean': 2.0, 'deviation': 1.41421, 'values': [1.0, 3.0]}
-    >>> spread([5.0])
+    >>> mean_and_deviation([5.0])
     {'mean': 5.0, 'deviation': None, 'values': [5.0]}
     """
     deviation = _rounded(float(np.std(values, ddof=1))) if len(values) > 1 else None
@@ -61,30 +61,18 @@ def bootstrapped(errors: Sequence[float]) -> dict[str, Record]:
     }
 
 
-def short(value: float) -> str:
-    """Two digits and a unit, for a picture.
-
-    >>> short(7.2), short(940), short(6_700), short(2_310_000)
-    ('7.2', '940', '6.7k', '2.3M')
-    """
-    for unit, scale in (("M", 1e6), ("k", 1e3)):
-        if value >= scale:
-            return f"{value / scale:.2g}{unit}" if value < 99.5 * scale else f"{value / scale:.0f}{unit}"
-    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
-
-
-def written(found: Record | None) -> str:
+def written(figure: Record | None) -> str:
     """A mean with its deviation.
 
     >>> written({"mean": 1150.0, "deviation": 550.0}), written({"mean": 2.0, "deviation": None}), written(None)
     ('1,150 ± 550', '2.00', '')
     """
-    if found is None:
+    if figure is None:
         return ""
-    deviation = found.get("deviation")
-    return number(found["mean"]) if deviation is None else f"{number(found['mean'])} ± {number(deviation)}"
+    deviation = figure.get("deviation")
+    return number(figure["mean"]) if deviation is None else f"{number(figure['mean'])} ± {number(deviation)}"
 
 
 def _rounded(value: float) -> float:
-    """Six significant digits: more are noise, and make files that differ."""
+    """Six significant digits: more would be noise, and make files differ."""
     return float(f"{value:.6g}")

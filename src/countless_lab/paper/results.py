@@ -18,57 +18,62 @@ CELLS = "cells"  # the sweep's folder
 
 
 def claim(folder: Path, scale: PaperScale, tables: Sequence[Data]) -> None:
-    """Make ``folder`` the place for results of these tables at this scale.
+    """Record in ``folder`` that it has results of these tables at this scale.
 
-    One that has results at another scale, or of a table with other columns, is left alone.
+    Raises an error if it has results at another scale, or of a table with other columns.
     """
     make_folder(folder / CELLS)
     path = folder / "scale.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        other, known = str(record["scale"]), {str(name): list(left) for name, left in record["without"].items()}
+        recorded_scale, excluded = (
+            str(record["scale"]),
+            {str(name): list(columns) for name, columns in record["without"].items()},
+        )
     except FileNotFoundError:
-        other, known = scale.name, {}
+        recorded_scale, excluded = scale.name, {}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise DataError(f"{path} is damaged: choose another -o, or delete it if this folder is yours") from None
-    if other != scale.name:
-        raise DataError(f"{folder} has results at the scale {other}, not {scale.name}: choose another -o")
+    if recorded_scale != scale.name:
+        raise DataError(f"{folder} has results at the scale {recorded_scale}, not {scale.name}: choose another -o")
     for data in tables:
-        before = known.setdefault(data.name, list(data.exclude))
+        before = excluded.setdefault(data.name, list(data.exclude))
         if before != list(data.exclude):
-            left = f"without {', '.join(before)}" if before else "with all columns"
-            raise DataError(f"{folder} has results of {data.name} {left}: give the same --exclude, or another -o")
-    write_bytes(path, json_bytes({"scale": scale.name, "without": known}))
+            columns = f"without {', '.join(before)}" if before else "with all columns"
+            raise DataError(f"{folder} has results of {data.name} {columns}: give the same --exclude, or another -o")
+    write_bytes(path, json_bytes({"scale": scale.name, "without": excluded}))
 
 
 def write(exhibit: Exhibit, tables: Sequence[Record], folder: Path) -> list[Path]:
     """Write an exhibit's files. Data sets that its file has from an earlier run stay in it."""
-    together = {one["data"]["name"]: one for one in [*_earlier(folder, exhibit.name), *tables]}
-    everything = list(together.values())
+    by_name = {table["data"]["name"]: table for table in [*_earlier(folder, exhibit.name), *tables]}
+    all_tables = list(by_name.values())
     contents = {
-        "json": json_bytes({"exhibit": exhibit.name, "title": exhibit.title, "facts": everything}),
-        "md": exhibit.markdown(everything).encode(),
-        **pictures(lambda figure: exhibit.draw(everything, figure)),
+        "json": json_bytes({"exhibit": exhibit.name, "title": exhibit.title, "facts": all_tables}),
+        "md": exhibit.markdown(all_tables).encode(),
+        **pictures(lambda figure: exhibit.draw(all_tables, figure)),
     }
     return [write_bytes(folder / f"{exhibit.name}.{kind}", content) for kind, content in contents.items()]
 
 
 def read(folders: Iterable[Path]) -> dict[str, list[Record]]:
-    """The facts of every exhibit that the folders have. A later folder's come instead of an earlier one's."""
+    """The facts of every exhibit in the folders; those of a later folder replace those of an earlier one."""
     by_exhibit: dict[str, dict[str, Record]] = {}
     for folder in folders:
         for name in EXHIBITS:
             path = folder / f"{name}.json"
             if path.exists():
-                by_exhibit.setdefault(name, {}).update({one["data"]["name"]: one for one in _facts(path, name)})
+                by_exhibit.setdefault(name, {}).update(
+                    {table["data"]["name"]: table for table in _read_facts(path, name)}
+                )
     return {name: list(by_exhibit[name].values()) for name in EXHIBITS if name in by_exhibit}
 
 
-def _facts(path: Path, name: str) -> list[Record]:
+def _read_facts(path: Path, name: str) -> list[Record]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         tables: list[Record] = content["facts"]
-        whole = content["exhibit"] == name and all(
+        is_whole = content["exhibit"] == name and all(
             isinstance(table["data"]["name"], str)
             and isinstance(table["settings"]["scale"], str)
             and isinstance(table["missing"], list)
@@ -76,16 +81,16 @@ def _facts(path: Path, name: str) -> list[Record]:
             for table in tables
         )
     except (OSError, ValueError, LookupError, TypeError):
-        whole = False
-    if not whole:
+        is_whole = False
+    if not is_whole:
         raise DataError(f"{path} is damaged: delete it, and write it again with countless paper {name}")
     return tables
 
 
 def _earlier(folder: Path, name: str) -> list[Record]:
-    """What an earlier run wrote, if it can be read."""
+    """The facts that an earlier run wrote, if they can be read."""
     path = folder / f"{name}.json"
     try:
-        return _facts(path, name) if path.exists() else []
+        return _read_facts(path, name) if path.exists() else []
     except DataError:
         return []

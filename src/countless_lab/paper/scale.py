@@ -1,4 +1,4 @@
-"""How much of the paper's protocol to run: all of it, what two cores do in an hour, or just enough to see it work."""
+"""Scales of the paper's protocol: all of it, an hour's work for two cores, or a smoke test."""
 
 from __future__ import annotations
 

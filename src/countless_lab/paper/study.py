@@ -1,4 +1,4 @@
-"""The experiments on one data set, and which cells they are made of."""
+"""The experiments on one data set, and the cells that they consist of."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXT_MASKING = "prefix"
 PARTICLES = "particles"
 
 RUNGS = (1, 1.5, 3, 10)  # times a method's samples: budgets of particles among which one is chosen
-MOST_PARTICLES = 10_000  # unless the method itself has more samples
+MAX_PARTICLES = 10_000  # unless the method itself has more samples
 FEWER = 10  # times fewer particles than samples on text, where each is a string
 SKIPPING = ("skipping", "multi-order+skipping")
 PAPER = ("progressive", "multi-order", "skipping", "multi-order+skipping")  # its methods, as its tables list them
@@ -42,7 +42,7 @@ class Study:
 
     @property
     def questions(self) -> QuestionSet:
-        """What every model is asked."""
+        """The questions to every model."""
         return QuestionSet(self.data, self.scale.text_queries if self.data.text else self.scale.queries)
 
     def model(
@@ -54,7 +54,7 @@ class Study:
         hidden: int | None = None,
         embedding: int | None = None,
     ) -> TrainedModel:
-        """A model of the columns; what is not said is as the paper has it."""
+        """A model of the columns; arguments that are left out are the paper's."""
         sizes = (hidden or self.scale.hidden, embedding or self.scale.embedding)
         recipe = ModelRecipe(masking, orders, order, *sizes, kind=self.kind)
         epochs = self.scale.epochs_for(self.data.name, self.data.rows)
@@ -72,7 +72,7 @@ class Study:
         return self.model(MASKING if wants.skips else NO_MASKING, orders=orders, order=order)
 
     def answers(self, model: TrainedModel, method: str, samples: int) -> AnswerSet:
-        """What ``model`` answers."""
+        """The answers of ``model``."""
         return AnswerSet(model, self.questions, method, samples)
 
     def contest(self, samples: int, order: int) -> dict[str, AnswerSet]:
@@ -82,10 +82,10 @@ class Study:
     def rungs(self, samples: int, order: int) -> dict[str, list[AnswerSet]]:
         """Particles on the models of the paper's methods that skip, with budgets from ``samples`` up.
 
-        Prefixes that are kept once take fewer forward passes than as many samples. Which budget takes about as many
-        as the paper's method is known when both are measured.
+        Particles take fewer forward passes than as many samples, since equal prefixes are stored once. Which budget
+        takes about as many passes as the paper's method is known once both are measured.
         """
-        budgets = [round(samples * times) for times in RUNGS if times == 1 or samples * times <= MOST_PARTICLES]
+        budgets = [round(samples * times) for times in RUNGS if times == 1 or samples * times <= MAX_PARTICLES]
         return {
             base: [self.answers(self.model_for(base, order), PARTICLES, budget) for budget in budgets]
             for base in SKIPPING
@@ -93,10 +93,14 @@ class Study:
 
     def likelihoods(self, order: int) -> dict[str, TrainedModel]:
         """The models of the table of likelihoods, under one order."""
-        several = {
+        multi_order = {
             f"multi-order({count})": self.model(NO_MASKING, orders=count, order=order) for count in self.scale.ensembles
         }
-        return {"baseline": self.model(NO_MASKING, order=order), "masking": self.model(MASKING, order=order), **several}
+        return {
+            "baseline": self.model(NO_MASKING, order=order),
+            "masking": self.model(MASKING, order=order),
+            **multi_order,
+        }
 
     def sizes(self) -> dict[tuple[int, int], dict[str, AnswerSet]]:
         """By hidden units and embedding size: progressive sampling, skipping and particles in the table's own order."""
@@ -138,11 +142,11 @@ class Study:
         scale = self.scale
         if self.data.text:
             masked, plain = self.text_model(TEXT_MASKING), self.text_model(NO_MASKING)
-            holes, most = scale.text_queries, scale.text_samples
+            holes, max_samples = scale.text_queries, scale.text_samples
         else:
             masked, plain = self.model(MASKING), self.model(NO_MASKING)
-            holes, most = scale.queries, scale.ablation_samples
-        budgets = (max(1, most // FEWER), most)
+            holes, max_samples = scale.queries, scale.ablation_samples
+        budgets = (max(1, max_samples // FEWER), max_samples)
         return [
             CompletionSet(masked, holes, "skipping", 1),
             *(CompletionSet(plain, holes, "progressive", samples) for samples in budgets),
@@ -159,21 +163,21 @@ class Study:
 
 
 def new_methods(several: bool = True) -> list[str]:
-    """Methods that neither the paper nor we had; without ``several``, only those for models of one order."""
-    known = (*PAPER, PARTICLES)
+    """Methods that are neither the paper's nor ours; without ``several``, only those for models of one order."""
+    own_methods = (*PAPER, PARTICLES)
     return [
         name
         for name, method in METHODS.items()
-        if method.compared and method.columns and name not in known and (several or not method.several)
+        if method.compared and method.columns and name not in own_methods and (several or not method.several)
     ]
 
 
 def with_needs(cells: Iterable[Cell]) -> list[Cell]:
-    """The cells and all that they need, each once; what is needed comes just before what needs it first."""
+    """The cells and all that they need, each once, and each after the cells that it needs."""
     cells_by_name: dict[str, Cell] = {}
     for cell in cells:
-        for item in _needed(cell):
-            cells_by_name.setdefault(item.name, item)
+        for needed in _needed(cell):
+            cells_by_name.setdefault(needed.name, needed)
     return list(cells_by_name.values())
 
 

@@ -1,4 +1,4 @@
-"""From the tables that a user names to the data sets of the experiments."""
+"""Make the data sets of the experiments from the tables that a user names."""
 
 from __future__ import annotations
 

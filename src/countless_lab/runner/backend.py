@@ -17,18 +17,18 @@ class RunningJob(Protocol):
     log: Path
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """What has been said since the last call: lines, and in the end the result or the error."""
+        """New messages since the last call: lines, and at the end the result or the error."""
         ...
 
-    def over(self) -> bool:
-        """Whether it has ended and all is heard."""
+    def has_ended(self) -> bool:
+        """Whether it has ended and all its messages were read."""
         ...
 
-    def fate(self) -> str:
-        """How it ended, if it told no result."""
+    def exit_message(self) -> str:
+        """How it ended, if it sent no result."""
         ...
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         """The end of the log."""
         ...
 
@@ -41,10 +41,10 @@ Handle = TypeVar("Handle", bound=RunningJob)
 
 
 class JobBackend(Protocol[Handle]):
-    """Those who run jobs."""
+    """A back end: it starts and stops jobs."""
 
     @property
-    def most(self) -> int:
+    def max_jobs(self) -> int:
         """How many jobs may run at once."""
         ...
 
@@ -53,9 +53,9 @@ class JobBackend(Protocol[Handle]):
         ...
 
     def wait(self, workers: Sequence[Handle], seconds: float) -> None:
-        """Wait for news of any of them, but no longer than this."""
+        """Wait for a message of any of them, at most this long."""
         ...
 
     def stop(self, workers: Sequence[Handle]) -> None:
-        """End the jobs, whatever they do."""
+        """End the jobs."""
         ...

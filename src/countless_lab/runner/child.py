@@ -1,7 +1,7 @@
 """The process of one job of a sweep: ``python child.py FD``, where FD is its connection to the sweep.
 
-It starts fast: until the job is there, nothing is imported but the standard library. When the sweep ends, however it
-ends, the connection breaks, and so does the job.
+It starts fast: until the job arrives, it imports only the standard library. When the sweep ends in any way, the
+connection breaks, and the job ends too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GRACE = 5.0  # seconds to tidy up in
 
 
 class _Stopped(SystemExit):
-    """The sweep wants no more of this job."""
+    """The sweep has stopped this job."""
 
 
 class _Parent:
@@ -33,23 +33,23 @@ class _Parent:
         self._connection: Connection[Any, Any] = Connection(descriptor)
         self._lock = threading.Lock()
 
-    def hear(self) -> bytes:
+    def receive(self) -> bytes:
         return self._connection.recv_bytes()
 
-    def tell(self, message: bytes) -> None:
+    def send(self, message: bytes) -> None:
         try:
             with self._lock:
                 self._connection.send_bytes(message)
         except OSError:
-            pass  # the sweep is gone, and so is this process soon
+            pass  # the sweep has ended, and this process ends soon
 
     def say(self, line: str) -> None:
-        self.tell(json.dumps({"say": str(line)}).encode())
+        self.send(json.dumps({"say": str(line)}).encode())
 
     def watch(self) -> None:
-        """Wait for the sweep to go, then go too: tidily if that is possible in time."""
+        """Wait until the sweep ends, then end this process: tidily if it takes no longer than ``GRACE``."""
         try:
-            self.hear()
+            self.receive()
         except (EOFError, OSError):
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(GRACE)
@@ -57,12 +57,12 @@ class _Parent:
 
 
 def main() -> None:
-    """Run the job that comes through the connection, and send back its result, or why there is none."""
+    """Run the job that the sweep sends, and send back its result or its error."""
     signal.signal(signal.SIGTERM, _stop)
     parent = _Parent(int(sys.argv[1]))
     try:
-        sys.path[:] = json.loads(parent.hear())
-        order = parent.hear()
+        sys.path[:] = json.loads(parent.receive())
+        order = parent.receive()
     except (EOFError, OSError):
         return
     threading.Thread(target=parent.watch, daemon=True).start()
@@ -75,11 +75,11 @@ def main() -> None:
         raise
     except BaseException as error:
         message = json.dumps({"error": _reason(error), "traceback": traceback.format_exc()})
-    parent.tell(message.encode())
+    parent.send(message.encode())
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, in one line."""
+    """The message of an error, in one line."""
     lines = str(error).strip().splitlines()
     if isinstance(error, MemoryError):
         return "not enough memory: use fewer workers, or a larger machine"

@@ -31,11 +31,11 @@ class ClusterTasks:
     All machines must see the folder of results, in which jobs leave files for each other.
     """
 
-    def __init__(self, address: str, folder: Path, most: int | None, threads: int) -> None:
+    def __init__(self, address: str, folder: Path, max_jobs: int | None, threads: int) -> None:
         self.cluster = Cluster(address)
         self.folder, self.threads = folder.absolute(), threads
-        self.most = most or 1
-        self._all = most is None
+        self.max_jobs = max_jobs or 1
+        self._all = max_jobs is None
         self._stack = ExitStack()
 
     def __enter__(self) -> ClusterTasks:
@@ -44,7 +44,7 @@ class ClusterTasks:
             room = sum(machine.cpus // self.threads for machine in self.cluster.machines())
             if not room:
                 raise ClusterError(f"no machine of the cluster has {self.threads} CPUs: ask for fewer")
-            self.most = room if self._all else self.most
+            self.max_jobs = room if self._all else self.max_jobs
             require_shared(self.cluster, self.folder)
             self._stack = stack.pop_all()
         return self
@@ -69,18 +69,18 @@ class ClusterTasks:
 
 
 class ClusterJob:
-    """A job on the cluster. The lines that it says come through a file beside its log."""
+    """A job on the cluster. Its messages come through a file beside its log."""
 
     def __init__(self, ray: Any, job: Job, log: Path, ref: Any) -> None:
         self.job, self.log, self.ref = job, log, ref
         self._ray = ray
         self._read = 0
         self._ended = False
-        self._fate = "the task ended without a result"
+        self._exit_message = "the task ended without a result"
 
     def messages(self) -> Iterator[dict[str, Any]]:
         with contextlib.suppress(OSError):
-            lines = _said(self.log).read_text(encoding="utf-8").splitlines()
+            lines = _message_file(self.log).read_text(encoding="utf-8").splitlines()
             yield from ({"say": line} for line in lines[self._read :])
             self._read = len(lines)
         ready, _ = self._ray.wait([self.ref], timeout=0)
@@ -89,44 +89,46 @@ class ClusterJob:
             try:
                 yield json.loads(self._ray.get(self.ref))
             except self._ray.exceptions.RayError as error:
-                self._fate = f"the task was lost ({type(error).__name__}): if memory was short, use fewer workers"
+                self._exit_message = (
+                    f"the task was lost ({type(error).__name__}): if memory was short, use fewer workers"
+                )
 
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         return self._ended
 
-    def fate(self) -> str:
-        return self._fate
+    def exit_message(self) -> str:
+        return self._exit_message
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         with contextlib.suppress(OSError):
             return self.log.read_text(encoding="utf-8", errors="replace")[-TAIL:]
         return ""
 
     def close(self) -> None:
         """Stop listening."""
-        _said(self.log).unlink(missing_ok=True)
+        _message_file(self.log).unlink(missing_ok=True)
 
 
-def run(job: Job, folder: str, log: str, threads: int, here: str) -> str:
+def run(job: Job, folder: str, log: str, threads: int, work_folder: str) -> str:
     """Run a job on a machine of the cluster, from the folder that the sweep was started in if it is there."""
     with contextlib.suppress(OSError):
-        os.chdir(here)
+        os.chdir(work_folder)
     worker = JobProcess(job, Path(folder), Path(log), threads)
     result = None
     try:
-        while not worker.over():
+        while not worker.has_ended():
             for message in worker.messages():
                 if "say" in message:
-                    with open(_said(worker.log), "a", encoding="utf-8") as file:
+                    with open(_message_file(worker.log), "a", encoding="utf-8") as file:
                         file.write(" ".join(str(message["say"]).split()) + "\n")
                 else:
                     result = message
             wait([] if worker.closed else [worker.fileno()], TURN)
-        return json.dumps(result or {"error": worker.fate(), "traceback": worker.last_words()})
+        return json.dumps(result or {"error": worker.exit_message(), "traceback": worker.log_tail()})
     finally:
         worker.kill()
         worker.close()
 
 
-def _said(log: Path) -> Path:
+def _message_file(log: Path) -> Path:
     return log.with_suffix(".said")

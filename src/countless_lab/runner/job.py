@@ -1,4 +1,4 @@
-"""What a job is: a unit of work with a name, the jobs that it needs, and a result."""
+"""Jobs of a sweep: units of work with a name, the jobs that they need, and a result."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Protocol
 
 from countless.errors import CountlessError
 
-LONGEST = 200  # characters of a name: file names have up to 255 bytes, and endings
+MAX_NAME = 200  # characters: a file name has at most 255 bytes, endings included
 
 Result = dict[str, Any]  # plain JSON
 Say = Callable[[str], None]  # receives messages
 
 
 class Job(Protocol):
-    """A unit of work. A frozen dataclass of a module: it must pickle, and its fields tell all its result depends on."""
+    """A unit of work: a frozen dataclass of a module that pickles, and whose fields determine its result."""
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class Job(Protocol):
         """What the result depends on; kept beside the result."""
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """The files that it leaves for the jobs that need it."""
+        """The files that it writes for the jobs that need it."""
 
     def run(self, folder: Path, say: Say) -> Result:
         """The result. Runs in a process of its own. ``folder`` is the sweep's; other files may be written there."""
@@ -68,7 +68,7 @@ class ExperimentJob(ABC):
         return self.outputs(folder)[0]
 
     def new_output(self, folder: Path) -> Path:
-        """The same, in a folder that is there."""
+        """The same; its folder is made."""
         path = self.output(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -85,7 +85,7 @@ def by_name(jobs: Sequence[Job]) -> dict[str, Job]:
         twice = next(name for name in named if sum(job.name == name for job in jobs) > 1)
         raise CountlessError(f"two jobs are named {twice}: give each a name of its own")
     for name, job in named.items():
-        if not name or name.startswith(".") or len(name) > LONGEST or any(letter in name for letter in "/\\\0\n"):
+        if not name or name.startswith(".") or len(name) > MAX_NAME or any(letter in name for letter in "/\\\0\n"):
             raise CountlessError(f"{name!r} cannot be the name of a file: rename the job")
         if type(job).__module__ == "__main__":
             raise CountlessError(f"job {name} is defined in a script, where no other process finds it: use a module")
@@ -100,7 +100,7 @@ def by_name(jobs: Sequence[Job]) -> dict[str, Job]:
 
 
 def dependents(name: str, jobs: Sequence[Job]) -> tuple[str, ...]:
-    """The jobs that cannot run without ``name``, at first or second hand, in the order given."""
+    """The jobs that need ``name``, directly or through others, in the order given."""
     lost = {name}
     while more := {job.name for job in jobs if job.name not in lost and lost.intersection(job.needs)}:
         lost |= more

@@ -1,4 +1,4 @@
-"""The sweep's end of a job's process: started, heard, stopped."""
+"""The processes of jobs, as the sweep starts, reads and stops them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from countless_lab.runner.child import GRACE
 from countless_lab.runner.job import Job
 from countless_lab.runner.store import ResultStore
 
-MOST = 1_000  # messages that are heard of one process before another has its turn
+MAX_MESSAGES = 1_000  # that are read of one process before the next one has its turn
 LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # read when NumPy and PyTorch are loaded
-TAIL = 4_000  # characters of a log that tell how a process died
+TAIL = 4_000  # characters of a log, which show how a process died
 
 
 class JobProcess:
-    """A fresh Python that runs one job and then ends, so that its memory is given back.
+    """A new Python process that runs one job and ends, so that its memory is freed.
 
-    It is the leader of a session of its own: a Ctrl-C at the terminal is heard by the sweep alone.
+    It leads a session of its own: a Ctrl-C at the terminal reaches the sweep alone.
     """
 
     def __init__(self, job: Job, folder: Path, log: Path, threads: int | None) -> None:
         self.job = job
         self.log = log
-        self.told: float | None = None  # when the result, or the error, was heard
+        self.result_at: float | None = None  # when the result, or the error, was heard
         order = pickle.dumps((job, folder))
         try:
             output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -57,7 +57,7 @@ class JobProcess:
 
     def messages(self) -> Iterator[dict[str, Any]]:
         """What has been said since the last call."""
-        for _ in range(MOST):
+        for _ in range(MAX_MESSAGES):
             try:
                 if self.closed or not self._connection.poll():
                     return
@@ -66,26 +66,28 @@ class JobProcess:
                 self.closed = True
                 return
             if "say" not in message:
-                self.told = time.monotonic()
+                self.result_at = time.monotonic()
             yield message
 
-    def over(self) -> bool:
-        """Whether the process has ended and all is heard. One that has told its result may not linger for long."""
+    def has_ended(self) -> bool:
+        """Whether the process has ended and all messages were read. After its result it may run ``GRACE`` seconds."""
         if self.closed:
             self._wait(GRACE)
-        if self.process.poll() is None and (self.closed or (self.told and time.monotonic() - self.told > GRACE)):
+        if self.process.poll() is None and (
+            self.closed or (self.result_at and time.monotonic() - self.result_at > GRACE)
+        ):
             self.kill()
         return self.process.poll() is not None and (self.closed or not self._connection.poll())
 
-    def fate(self) -> str:
-        """How a process ended that told no result."""
+    def exit_message(self) -> str:
+        """How a process ended that sent no result."""
         code = self.process.returncode
         if code < 0:
-            name = {known.value: known.name for known in signal.Signals}.get(-code, f"signal {-code}")
+            name = {member.value: member.name for member in signal.Signals}.get(-code, f"signal {-code}")
             return f"the process was ended by {name}: if memory was short, use fewer workers or a smaller table"
         return f"the process ended with code {code} and no result: see {self.job.name}.error.txt"
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         """The end of the log."""
         with contextlib.suppress(OSError):
             return self.log.read_text(encoding="utf-8", errors="replace")[-TAIL:]
@@ -110,12 +112,12 @@ class JobProcess:
 
 @dataclass(frozen=True)
 class LocalProcesses:
-    """Runs jobs in processes of this machine, ``most`` at once.
+    """Runs jobs in processes of this machine, ``max_jobs`` at once.
 
     Each has this many ``threads``; None sets no limit, so that what is measured is what a user gets.
     """
 
-    most: int
+    max_jobs: int
     threads: int | None
 
     def start(self, job: Job, store: ResultStore) -> JobProcess:
@@ -125,7 +127,7 @@ class LocalProcesses:
         wait([worker.fileno() for worker in workers if not worker.closed], seconds)
 
     def stop(self, workers: Sequence[JobProcess]) -> None:
-        """End the processes: all are asked to, and killed if they do not, or if there is no time for it."""
+        """End the processes with SIGTERM, and with SIGKILL those that do not end in time."""
         try:
             for worker in workers:
                 worker.process.terminate()
@@ -140,7 +142,7 @@ class LocalProcesses:
 
 
 def _environment(threads: int | None, one_thread: bool) -> dict[str, str]:
-    """The environment of a process: its limits of threads are there before anything is loaded."""
+    """The environment of a process, with its limits of threads, which are read when libraries are loaded."""
     environment = dict(os.environ)
     if threads is not None:
         environment |= {"OMP_WAIT_POLICY": "PASSIVE", "COUNTLESS_THREADS": str(threads)}

@@ -30,11 +30,11 @@ class ResultStore:
         return self.folder / "cells" / f"{name}.error.txt"
 
     def log_path(self, name: str) -> Path:
-        """What a job that runs, or has failed, wrote to its standard output and error."""
+        """The standard output and error of a job that runs or has failed."""
         return self.folder / "cells" / f"{name}.log"
 
     def result(self, job: Job) -> dict[str, Any] | None:
-        """The result of ``job``; None if it is absent or damaged, or if a job that differs has made it."""
+        """The result of ``job``; None if it is absent or damaged, or if it is of a job with other fields."""
         maker = _comparable(job.to_json())
         try:
             record = json.loads(self.path(job.name).read_text(encoding="utf-8"))
@@ -83,5 +83,5 @@ class ResultStore:
 
 
 def _comparable(data: Any) -> str:
-    """Data as it is after a stay in a file; as text, in which NaN equals NaN."""
+    """Data as JSON reads it back, as text, in which NaN equals NaN."""
     return json.dumps(json.loads(json.dumps(data)), sort_keys=True)

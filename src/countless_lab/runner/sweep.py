@@ -1,7 +1,7 @@
-"""A sweep that survives: many jobs, each in a process of its own, whose results stay when anything fails.
+"""A sweep: many jobs, each in a process of its own, whose results are stored as soon as they are finished.
 
-What has a result is not run again: a sweep that was stopped, or lost some jobs, goes on when it is called again. All
-experiments of several steps are sweeps: the scoreboard, growth, ablations and the paper's exhibits.
+A job that has a result is not run again, so a sweep that was stopped, or lost jobs, continues when it is called again.
+All experiments of several steps are sweeps: the scoreboard, growth, ablations and the paper's exhibits.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class SweepListener:
         """A job begins."""
 
     def said(self, name: str, line: str) -> None:
-        """A job tells what it is doing."""
+        """A job says what it is doing."""
 
     def finished(self, name: str, seconds: float) -> None:
         """A job has a result."""
 
     def failed(self, name: str, message: str) -> None:
-        """A job has none, for this reason."""
+        """A job failed, for this reason."""
 
     def dropped(self, names: tuple[str, ...], need: str) -> None:
         """Jobs that will not run, because ``need`` failed."""
@@ -48,7 +48,7 @@ class SweepListener:
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """What came of a sweep: results that are there, of earlier sweeps too; failures and why; jobs that did not run."""
+    """The number of results, those of earlier sweeps included; failures with their reasons; jobs that did not run."""
 
     done: int
     failed: dict[str, str]
@@ -84,7 +84,7 @@ def sweep(
                 if not state.running:
                     return state.outcome()
                 state.listen(TURN)
-            state.listen(0.0)  # what is finished is kept
+            state.listen(0.0)  # store what is finished
             raise KeyboardInterrupt
         finally:
             state.backend.stop(list(state.running.values()))
@@ -100,17 +100,17 @@ def usable_cores() -> int:
 def unfinished(jobs: Mapping[str, Job], store: ResultStore) -> set[str]:
     """The jobs to run: those without a result, and those that they need whose files are gone."""
     missing = {name for name, job in jobs.items() if store.result(job) is None}
-    left = list(missing)
-    while left:
-        for need in jobs[left.pop()].needs:
+    pending = list(missing)
+    while pending:
+        for need in jobs[pending.pop()].needs:
             if need not in missing and not all(path.exists() for path in jobs[need].outputs(store.folder)):
                 missing.add(need)
-                left.append(need)
+                pending.append(need)
     return missing
 
 
 class _State(Generic[Handle]):
-    """Where a sweep is."""
+    """The state of a sweep."""
 
     def __init__(
         self, jobs: dict[str, Job], store: ResultStore, watch: SweepListener, backend: JobBackend[Handle]
@@ -118,41 +118,41 @@ class _State(Generic[Handle]):
         self.jobs, self.store, self.watch, self.backend = jobs, store, watch, backend
         self.done = jobs.keys() - unfinished(jobs, store)
         self.failed: dict[str, str] = {}
-        self.left = {name: job for name, job in jobs.items() if name not in self.done}  # to be started
+        self.pending = {name: job for name, job in jobs.items() if name not in self.done}  # to be started
         self.running: dict[str, Handle] = {}
         watch.planned(len(self.done), len(jobs))
 
     def start(self) -> None:
-        """Start what is ready, as long as there is room."""
-        for name, job in list(self.left.items()):
-            if len(self.running) >= self.backend.most:
+        """Start jobs whose needs are met, as many as may run at once."""
+        for name, job in list(self.pending.items()):
+            if len(self.running) >= self.backend.max_jobs:
                 return
             if self.done.issuperset(job.needs):
                 self.store.error_path(name).unlink(missing_ok=True)
                 self.running[name] = self.backend.start(job, self.store)
-                del self.left[name]
+                del self.pending[name]
                 self.watch.started(name)
 
     def listen(self, seconds: float) -> None:
-        """Read messages of the processes for this long, and see which have ended."""
+        """Wait this long for messages, read them, and notice which processes have ended."""
         self.backend.wait(list(self.running.values()), seconds)
         for name, worker in list(self.running.items()):
             for message in worker.messages():
-                self._hear(worker, message)
-            if worker.over():
+                self._handle(worker, message)
+            if worker.has_ended():
                 if name not in self.done and name not in self.failed:
-                    self._fail(worker, worker.fate(), worker.last_words())
-                if name in self.done or not worker.last_words():
+                    self._fail(worker, worker.exit_message(), worker.log_tail())
+                if name in self.done or not worker.log_tail():
                     worker.log.unlink(missing_ok=True)
                 worker.close()
                 del self.running[name]
 
     def outcome(self) -> SweepOutcome:
-        """What came of it."""
+        """The outcome so far."""
         waiting = tuple(name for name in self.jobs if name not in self.done and name not in self.failed)
         return SweepOutcome(len(self.done), dict(self.failed), waiting)
 
-    def _hear(self, worker: RunningJob, message: dict[str, Any]) -> None:
+    def _handle(self, worker: RunningJob, message: dict[str, Any]) -> None:
         name = worker.job.name
         if "say" in message:
             self.watch.said(name, message["say"])
@@ -168,8 +168,10 @@ class _State(Generic[Handle]):
         self.store.write_error(name, f"{message}\n\n{details}")
         self.failed[name] = message
         self.watch.failed(name, message)
-        dropped = tuple(other for other in dependents(name, list(self.jobs.values())) if other in self.left)
-        for other in dropped:
-            del self.left[other]
+        dropped = tuple(
+            dependent for dependent in dependents(name, list(self.jobs.values())) if dependent in self.pending
+        )
+        for dependent in dropped:
+            del self.pending[dependent]
         if dropped:
             self.watch.dropped(dropped, name)

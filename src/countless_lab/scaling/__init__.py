@@ -1,1 +1,1 @@
-"""When a model pays: one large table and parts of it, asked by a model, by exact counts, by a scan and by samples."""
+"""When a model is worth it: a large table and parts of it, counted by a model, exactly, by a scan and by samples."""

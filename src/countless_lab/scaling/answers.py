@@ -1,4 +1,4 @@
-"""What one method answered: counts, and the groups of GROUP BY, with their times."""
+"""The answers of one method: counts and groups of GROUP BY, with their times."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from countless_lab.measurement.timer import timed
 from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth, class_of
 from countless_lab.scoreboard.answers import Answers, ask, figures
 
-FOREVER = 1e9  # seconds: questions are chosen beforehand, so that no bound on time is needed
-NONE = Estimate("", 0.0, 0.0, 0.0, 0.0, 0.9, "none", False, 0.0)
+NO_LIMIT = 1e9  # seconds: the number of questions is the limit
+NO_ANSWER = Estimate("", 0.0, 0.0, 0.0, 0.0, 0.9, "none", False, 0.0)
 
 Count = Callable[[str], Estimate]
 Groups = Callable[[str, str], dict[str | None, Estimate]]
@@ -53,19 +53,19 @@ def ask_method(
     questions: ScaleQuestions,
     truth: ScaleTruth,
     is_refusal: type[Exception] = KeyError,
-    chosen: tuple[Sequence[int], Sequence[int]] | None = None,
+    numbers_asked: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> ScaleAnswers:
-    """Ask one method all questions, or only those whose numbers are ``chosen``."""
-    numbers, group_numbers = chosen or (range(len(questions.counts)), range(len(questions.groups)))
-    counted = ask(method, count, truth.queries(questions), FOREVER, is_refusal, numbers)
-    places = np.cumsum([0, *(len(groups_found) for groups_found in truth.groups)]).tolist()
+    """Ask one method all questions, or those with these numbers (of counts, and of GROUP BY)."""
+    numbers, group_numbers = numbers_asked or (range(len(questions.counts)), range(len(questions.groups)))
+    counted = ask(method, count, truth.queries(questions), NO_LIMIT, is_refusal, numbers)
+    first_indices = np.cumsum([0, *(len(groups_found) for groups_found in truth.groups)]).tolist()
     grouped, group_ms = Answers(method), {}
     for number in group_numbers:
         question = questions.groups[number]
         groups_found, ms = timed(partial(_attempt, groups, question.column, question.where, is_refusal))
         group_ms[int(number)] = ms
-        for index, (value, _) in enumerate(truth.groups[number], places[number]):
-            answer = NONE if groups_found is None else groups_found.get(value, NONE)
+        for index, (value, _) in enumerate(truth.groups[number], first_indices[number]):
+            answer = NO_ANSWER if groups_found is None else groups_found.get(value, NO_ANSWER)
             grouped.add(index, answer, ms, refused=groups_found is None)
     return ScaleAnswers(counted, grouped, group_ms)
 
@@ -96,9 +96,9 @@ def method_figures(answers: ScaleAnswers, questions: ScaleQuestions, truth: Scal
     return by_group
 
 
-def time_ratios(other: ScaleAnswers, own: ScaleAnswers, questions: ScaleQuestions) -> dict[str, float]:
+def time_ratios(opponent: ScaleAnswers, model: ScaleAnswers, questions: ScaleQuestions) -> dict[str, float]:
     """The median time of one method over that of another by class, on the questions that both answered."""
-    times = [_times(answers, questions) for answers in (other, own)]
+    times = [_times(answers, questions) for answers in (opponent, model)]
     ratios = {}
     for name in times[0]:
         both = times[0][name].keys() & times[1].get(name, {}).keys()

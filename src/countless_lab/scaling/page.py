@@ -1,4 +1,4 @@
-"""The figures as Markdown, and their place in a page."""
+"""The figures as Markdown, written into a page."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Report = dict[str, Any]
 
 
 def write_figures(report: Report, page: Path, picture: Path) -> None:
-    """Put the figures, and the picture if there is one, into the place that the page has for them."""
+    """Replace the figures of a page, and link the picture if there is one."""
 
     def figures() -> str:
-        parts = [figures_text(report)]
+        blocks = [figures_text(report)]
         if picture.is_file():
             title = "Milliseconds and megabytes against the rows of the table, a line for each method"
-            parts.append(f"![{title}]({os.path.relpath(picture, page.parent)})")
-        return "\n\n".join(parts)
+            blocks.append(f"![{title}]({os.path.relpath(picture, page.parent)})")
+        return "\n\n".join(blocks)
 
     replace_figures(page, BEGIN, END, figures)
 
 
 def figures_text(report: Report) -> str:
-    """All figures of the largest part, and the smaller ones beside it."""
+    """All figures of the largest part, and a sheet of all parts."""
     if not report["parts"]:
         raise DataError("no part of the table is measured yet: run the steps first")
     largest = max(report["parts"], key=lambda part: int(part["rows"]))
@@ -64,14 +64,14 @@ def fit_sheet(part: Report) -> Sheet:
 
 
 def size_sheet(part: Report) -> Sheet:
-    """What each method keeps, and the memory of a process that answers."""
+    """The bytes that each method stores, and the memory of a process that answers."""
     rows = []
     for method, (label, _) in METHODS.items():
         figures = part["methods"].get(method)
         if figures is not None:
-            held, rows_kept = figures.get("resident_bytes"), figures.get("rows")
+            memory, rows_kept = figures.get("resident_bytes"), figures.get("rows")
             label = label if rows_kept is None else f"{label} ({rows_kept:,} rows)"
-            rows.append((label, size(figures["bytes"]), size(held) if held else ""))
+            rows.append((label, size(figures["bytes"]), size(memory) if memory else ""))
     return Sheet("Bytes", ("method", "file, or data in memory", "memory of the process"), tuple(rows))
 
 
@@ -93,9 +93,9 @@ def accuracy_sheet(part: Report) -> Sheet:
 
 
 def _accuracy(methods: Report, by: str, name: str, label: str) -> tuple[str, ...]:
-    own = methods["countless"][by][name]
-    others = (_errors(methods[sample][by].get(name)) if sample in methods else "" for sample in SAMPLE_METHODS)
-    return label, _errors(own), f"{own['coverage']:.0%}", *others
+    figures = methods["countless"][by][name]
+    sample_errors = (_errors(methods[sample][by].get(name)) if sample in methods else "" for sample in SAMPLE_METHODS)
+    return label, _errors(figures), f"{figures['coverage']:.0%}", *sample_errors
 
 
 def _errors(figures: Report | None) -> str:
@@ -105,8 +105,8 @@ def _errors(figures: Report | None) -> str:
 def time_sheet(part: Report) -> Sheet:
     """Milliseconds of one thread by class of question."""
     methods, rows = part["methods"], []
-    for name, own in methods["countless"]["classes"].items():
-        fields = [number(own["latency_ms"]["p50"]), number(own["latency_ms"]["p99"])]
+    for name, model in methods["countless"]["classes"].items():
+        fields = [number(model["latency_ms"]["p50"]), number(model["latency_ms"]["p99"])]
         for method in (*SAMPLE_METHODS, *EXACT):
             figures = methods.get(method, {"classes": {}})["classes"].get(name)
             fields.append("" if figures is None else number(figures["latency_ms"]["p50"]))
@@ -122,13 +122,13 @@ def parts_sheet(parts: list[Report]) -> Sheet:
     """How time and bytes grow with the table."""
     rows = []
     for part in sorted(parts, key=lambda part: int(part["rows"])):
-        own, ratio = part["methods"]["countless"], part["methods"].get(EXACT[0], {}).get("time_ratio", {})
-        classes = own["classes"]
+        model, ratio = part["methods"]["countless"], part["methods"].get(EXACT[0], {}).get("time_ratio", {})
+        classes = model["classes"]
         rows.append(
             (
                 f"{part['rows']:,}",
                 duration(part["fit"]["seconds"]),
-                size(own["bytes"]),
+                size(model["bytes"]),
                 size(part["parquet_bytes"]),
                 *(_errors(figures) for figures in classes.values()),
                 *(f"{ratio[name]:,.1f}x" if name in ratio else "" for name in classes),

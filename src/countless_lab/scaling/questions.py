@@ -24,12 +24,12 @@ GROUP_KINDS = {  # which conditions they have
     "GROUP BY, both": (BOTH,),
 }
 MOST_GROUPS = 200  # values of a column to group by
-TOGETHER = 64  # questions that one scan of the table answers
-ENOUGH = 8  # questions about one column alone for which its distinct values are counted first
+BATCH = 64  # questions that one scan of the table answers
+MIN_SHARED = 8  # questions about one column; if there are as many, its distinct values are counted first
 
 
 def class_of(kind: str) -> str:
-    """Which of the four classes a kind of question belongs to.
+    """The class of a kind of question.
 
     >>> class_of("IN"), class_of("regular expression"), class_of("LIKE and filters"), class_of("GROUP BY, LIKE")
     ('columns', 'LIKE', 'LIKE and filters', 'GROUP BY')
@@ -73,26 +73,26 @@ class ScaleQuestions:
         return cls(counts, [GroupQuestion(**group) for group in data["groups"]], data["texts"])
 
     def timed(self, per_kind: int) -> tuple[list[int], list[int]]:
-        """The first few of each kind, for methods that are too slow to be asked everything."""
+        """The numbers of the first few questions of each kind, for methods that are too slow for all."""
         kinds = [kind for _, kind in self.counts]
         return _first_of_each(kinds, per_kind), _first_of_each([group.kind for group in self.groups], per_kind)
 
 
 def draw_questions(source: Source, per_kind: int, seed: int) -> ScaleQuestions:
-    """As many questions of each kind."""
+    """Draw ``per_kind`` questions of each kind."""
     columns = profile(source)
     counts = questions_by_kind(source, per_kind, seed)
     keys = [column.name for column in columns if 2 <= column.distinct <= MOST_GROUPS]
     rng = np.random.default_rng(seed)
     groups: list[GroupQuestion] = []
     for kind, conditions in GROUP_KINDS.items():
-        drawn = [where for where, own in counts if own in conditions]
-        made = []
+        drawn = [where for where, condition_kind in counts if condition_kind in conditions]
+        questions = []
         for index in rng.permutation(len(drawn)).tolist():
             free = [name for name in keys if name not in asked_columns(drawn[index])]
             if free:
-                made.append(GroupQuestion(str(rng.choice(free)), drawn[index], kind))
-        groups += made[:per_kind]
+                questions.append(GroupQuestion(str(rng.choice(free)), drawn[index], kind))
+        groups += questions[:per_kind]
     return ScaleQuestions(counts, groups, [column.name for column in columns if column.is_text])
 
 
@@ -137,21 +137,21 @@ def count_truth(source: Source, questions: ScaleQuestions, say: Callable[[str], 
 
 
 def _true_counts(source: Source, clauses: Sequence[str], say: Callable[[str], None]) -> list[int]:
-    """Questions about one column alone are counted on its distinct values, each with its number of rows."""
+    """True counts. Questions about one column are counted on its distinct values and their numbers of rows."""
     counts: dict[int, int] = {}
     by_column: dict[str, list[int]] = {}
     for number, clause in enumerate(clauses):
         names = asked_columns(clause)
         by_column.setdefault(names.pop() if len(names) == 1 else "", []).append(number)
     for name, numbers in sorted(by_column.items()):
-        if name and len(numbers) >= ENOUGH:
+        if name and len(numbers) >= MIN_SHARED:
             say(f"counting the values of {name}")
             column, weight = quote_identifier(name), quote_identifier(f"{source.name}_rows")
             table = source.selected(f"SELECT {column}, count(*) AS {weight} FROM {source.table} GROUP BY {column}")
             result = f"sum({weight})"
         else:
             table, result = source, "count(*)"
-        for part in _parts(numbers):
+        for part in _batches(numbers):
             say(f"true counts: {len(counts):,} of {len(clauses):,} questions")
             sums = ", ".join(_sum_where(result, clauses[number]) for number in part)
             row = table.rows(f"SELECT {sums} FROM {table.table}")[0]
@@ -165,31 +165,31 @@ def _true_groups(
     source: Source, groups: Sequence[GroupQuestion], say: Callable[[str], None]
 ) -> list[list[tuple[str | None, int]]]:
     groups_found: list[list[tuple[str | None, int]]] = [[] for _ in groups]
-    done = 0
+    counted = 0
     for name in dict.fromkeys(group.column for group in groups):
         column = quote_identifier(name)
-        for part in _parts([number for number, group in enumerate(groups) if group.column == name]):
-            say(f"true counts: {done} of {len(groups)} GROUP BY")
+        for part in _batches([number for number, group in enumerate(groups) if group.column == name]):
+            say(f"true counts: {counted} of {len(groups)} GROUP BY")
             sums = ", ".join(_sum_where("count(*)", groups[number].where) for number in part)
             for value, *rows in source.rows(f"SELECT {column}::VARCHAR, {sums} FROM {source.table} GROUP BY {column}"):
                 for number, count in zip(part, rows, strict=True):
                     if count:
                         groups_found[number].append((value, int(count)))
-            done += len(part)
+            counted += len(part)
     return groups_found
 
 
 def _sum_where(result: str, clause: str) -> str:
-    """An aggregate of the rows that match. CASE stops at the first part of a conjunction that fails."""
+    """An aggregate of the matching rows. CASE stops at the first filter of a conjunction that fails."""
     return f"{result} FILTER (WHERE CASE WHEN {clause}\nTHEN true END)"
 
 
-def _parts(numbers: Sequence[int]) -> Iterable[Sequence[int]]:
-    return (numbers[first : first + TOGETHER] for first in range(0, len(numbers), TOGETHER))
+def _batches(numbers: Sequence[int]) -> Iterable[Sequence[int]]:
+    return (numbers[first : first + BATCH] for first in range(0, len(numbers), BATCH))
 
 
 def _first_of_each(kinds: Sequence[str], count: int) -> list[int]:
     numbers: list[int] = []
     for kind in dict.fromkeys(kinds):
-        numbers += [number for number, own in enumerate(kinds) if own == kind][:count]
+        numbers += [number for number, kind_of_question in enumerate(kinds) if kind_of_question == kind][:count]
     return numbers

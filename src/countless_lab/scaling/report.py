@@ -1,4 +1,4 @@
-"""The figures of all parts as one report, which is kept as JSON."""
+"""The report of the figures of all parts, which is stored as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from countless_lab.scaling.answers import ScaleAnswers, method_figures, time_rat
 from countless_lab.scaling.steps import AskPartModel, FitPart, TablePart, TakePart, asking_steps
 from countless_lab.scoreboard.history import origin
 
-OWN = "countless"
+MODEL = "countless"
 SAMPLE_METHODS = ("sample", "same bytes")
 QUANTILES = ("p50", "p95", "p99")
 ROUNDING = 1.005  # q-errors that differ by less are equal
@@ -31,8 +31,8 @@ def report(parts: Sequence[TablePart], folder: Path) -> Report:
 def _part_facts(part: TablePart, store: ResultStore) -> Report | None:
     steps = asking_steps(part)
     results = {step.name: store.result(step) for step in (TakePart(part), FitPart(part), *steps)}
-    taken, fitted, answered = (results[step.name] for step in (TakePart(part), FitPart(part), AskPartModel(part)))
-    if taken is None or fitted is None or answered is None:
+    part_result, fitted, answered = (results[step.name] for step in (TakePart(part), FitPart(part), AskPartModel(part)))
+    if part_result is None or fitted is None or answered is None:
         return None
     questions, truth = part.questions(store.folder)
     answers, methods = {}, {}
@@ -42,20 +42,20 @@ def _part_facts(part: TablePart, store: ResultStore) -> Report | None:
             continue
         for method, path in step.answers(store.folder).items():
             answers[method] = ScaleAnswers.load(path)
-            own = result.get(method, result)  # a step of several methods has facts of each
-            methods[method] = {**own, **method_figures(answers[method], questions, truth)}
-            if method != OWN:
-                methods[method]["time_ratio"] = time_ratios(answers[method], answers[OWN], questions)
-    return {**taken, "fit": fitted, "methods": methods, "behind_samples": _behind(methods)}
+            result_of_method = result.get(method, result)  # a step of several methods has facts of each
+            methods[method] = {**result_of_method, **method_figures(answers[method], questions, truth)}
+            if method != MODEL:
+                methods[method]["time_ratio"] = time_ratios(answers[method], answers[MODEL], questions)
+    return {**part_result, "fit": fitted, "methods": methods, "behind_samples": _behind(methods)}
 
 
 def _behind(methods: Report) -> list[str]:
-    """Kinds and quantiles of which the better of the two samples is nearer to the truth than the model."""
+    """The kinds and quantiles at which the better of the two samples has a smaller q-error than the model."""
     behind = []
-    for kind, own in methods[OWN]["kinds"].items():
+    for kind, model in methods[MODEL]["kinds"].items():
         samples = [methods[name]["kinds"].get(kind) for name in SAMPLE_METHODS if name in methods]
         for quantile in QUANTILES:
             best = min((sample["q_error"][quantile] for sample in samples if sample), default=float("inf"))
-            if own["q_error"][quantile] > ROUNDING * best:
-                behind.append(f"{kind} {quantile}: {own['q_error'][quantile]:.3g} ({best:.3g})")
+            if model["q_error"][quantile] > ROUNDING * best:
+                behind.append(f"{kind} {quantile}: {model['q_error'][quantile]:.3g} ({best:.3g})")
     return behind

@@ -12,14 +12,14 @@ from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
 from countless_lab.scaling.answers import ScaleAnswers, ask_method
 from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth
-from countless_lab.scoreboard.opponents import SAMPLE_SEED, DuckDBTable
+from countless_lab.scoreboard.opponents import SAMPLE_SEED, DuckDBTable, without_interval
 
-ROUNDS = 3  # of fitting the number of rows to the number of bytes
+ROUNDS = 3  # of adjusting the number of rows to the number of bytes
 NEAR = 0.03  # the sample's bytes may differ from the model's by this share
 
 
 def draw_sample(table: Path, rows: int, out: Path) -> None:
-    """Write a uniform sample; its rows are sorted by the last column first, which makes the file small."""
+    """Write a uniform sample, sorted by the last column first, which makes the file small."""
     source = Source.open(table)
     names = [name for name, _ in source.columns()]
     with source.sample_table(rows, SAMPLE_SEED, names, source.count()) as sample:
@@ -30,14 +30,14 @@ def draw_sample(table: Path, rows: int, out: Path) -> None:
 
 
 def draw_sample_of_bytes(table: Path, size: int, first: Path, out: Path) -> None:
-    """Write a uniform sample whose file has about ``size`` bytes; ``first``, another one, tells the bytes of a row."""
-    total, known = pq.read_metadata(table).num_rows, first
+    """Write a uniform sample of about ``size`` bytes. ``first`` is another sample, from which bytes a row are known."""
+    total, measured = pq.read_metadata(table).num_rows, first
     for _ in range(ROUNDS):
-        rows = round(pq.read_metadata(known).num_rows * size / known.stat().st_size)
+        rows = round(pq.read_metadata(measured).num_rows * size / measured.stat().st_size)
         draw_sample(table, max(1, min(rows, total)), out)
         if rows >= total or abs(out.stat().st_size / size - 1) < NEAR:
             return
-        known = out
+        measured = out
 
 
 def ask_sample(
@@ -48,8 +48,7 @@ def ask_sample(
     scale = pq.read_metadata(table).num_rows / memory.rows
 
     def estimate(hits: float) -> Estimate:
-        rows = scale * hits
-        return Estimate("", rows, 0.0, rows, rows, 1.0, name, False, 0.0)
+        return without_interval(scale * hits, name, exact=False)
 
     def groups(column: str, where: str) -> dict[str | None, Estimate]:
         return {value: estimate(hits) for value, hits in memory.groups(column, where).items()}

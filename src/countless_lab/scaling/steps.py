@@ -1,6 +1,6 @@
 """The steps of the measurement: jobs that each do one thing with one part of the table, in a process of its own.
 
-Only what a step itself needs is imported, when it runs: its memory and time are part of what is measured.
+A step imports what it needs when it runs, and nothing else: its memory and time are part of what is measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SAMPLES = {"sample": "sample of 100,000 rows", "same bytes": "sample of as many 
 
 @dataclass(frozen=True)
 class LargeTable:
-    """The table, and how many questions it is asked: of each kind, and of each kind by slow methods."""
+    """The table, and how many questions of each kind are asked: by all methods, and by slow ones."""
 
     file: Path
     file_bytes: int
@@ -31,7 +31,7 @@ class LargeTable:
     timed_per_kind: int = 5
 
     def settings(self) -> Result:
-        """What the questions depend on."""
+        """All that the questions depend on."""
         return {"table": self.file.name, "bytes": self.file_bytes, "per_kind": self.per_kind, "seed": SEED}
 
 
@@ -59,7 +59,7 @@ class TablePart:
         return self.model or folder / "models" / f"{self.label}.countless"
 
     def questions(self, folder: Path) -> tuple[ScaleQuestions, ScaleTruth]:
-        """What it is asked, and the true answers."""
+        """Its questions, and their true counts."""
         from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth
 
         questions = ScaleQuestions.load(DrawScaleQuestions(self).output(folder))
@@ -70,13 +70,13 @@ class TablePart:
 class ScaleStep(ExperimentJob):
     """A job about one part of the table."""
 
-    what: ClassVar[str]
+    kind: ClassVar[str]
 
     part: TablePart
 
     @property
     def name(self) -> str:
-        return f"{self.part.label}-{self.what}"
+        return f"{self.part.label}-{self.kind}"
 
     def to_json(self) -> Result:
         return {**self.part.table.settings(), "rows": self.part.rows}
@@ -86,7 +86,7 @@ class ScaleStep(ExperimentJob):
 class TakePart(ScaleStep):
     """Take random rows of the table. The whole table stays where it is."""
 
-    what = "table"
+    kind = "table"
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (self.part.file(folder),)
@@ -103,8 +103,8 @@ class TakePart(ScaleStep):
             path.parent.mkdir(parents=True, exist_ok=True)
             limit = int(min(1.0, self.part.rows / total) * (2**64 - 1))
             rows = f"read_parquet({quote_path(str(self.part.table.file))}, file_row_number = true)"
-            chosen = f"WHERE hash(file_row_number + {SEED}) <= {limit}::UBIGINT"
-            select = f"SELECT * EXCLUDE (file_row_number) FROM {rows} {chosen}"
+            sampled_rows = f"WHERE hash(file_row_number + {SEED}) <= {limit}::UBIGINT"
+            select = f"SELECT * EXCLUDE (file_row_number) FROM {rows} {sampled_rows}"
             options = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 6"
 
             def write(file: str) -> None:
@@ -116,13 +116,13 @@ class TakePart(ScaleStep):
 
 @dataclass(frozen=True)
 class DrawScaleQuestions(ScaleStep):
-    """Draw the questions from the whole table: every part is asked the same."""
+    """Draw the questions from the whole table, the same for every part."""
 
-    what = "questions"
+    kind = "questions"
 
     @property
     def name(self) -> str:
-        return self.what
+        return self.kind
 
     def to_json(self) -> Result:
         return self.part.table.settings()
@@ -143,7 +143,7 @@ class DrawScaleQuestions(ScaleStep):
 class CountTruth(ScaleStep):
     """Count the true rows of all questions."""
 
-    what = "truth"
+    kind = "truth"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -163,9 +163,9 @@ class CountTruth(ScaleStep):
 
 @dataclass(frozen=True)
 class FitPart(ScaleStep):
-    """Fit the part with default options, unless there is a model; tell the stages of its fit."""
+    """Fit the part with default options unless there is a model. The result has the stages of the fit."""
 
-    what = "fit"
+    kind = "fit"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class FitPart(ScaleStep):
 
 @dataclass(frozen=True)
 class AskingStep(ScaleStep):
-    """A job that asks: one thread, and a file of answers for each method."""
+    """A job that asks questions with one thread, and writes a file of answers for each method."""
 
     one_thread = True
     methods: ClassVar[tuple[str, ...]]
@@ -215,7 +215,7 @@ class AskingStep(ScaleStep):
 
 @dataclass(frozen=True)
 class AskingStepOfModel(AskingStep):
-    """A job that asks, and needs the model."""
+    """An asking step that needs the model."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class AskingStepOfModel(AskingStep):
 class AskPartModel(AskingStepOfModel):
     """The answers of the model, and the memory of the process that gave them."""
 
-    what = "countless"
+    kind = "countless"
     methods = ("countless",)
 
     def run(self, folder: Path, say: Say) -> Result:
@@ -243,7 +243,7 @@ class AskPartModel(AskingStepOfModel):
         questions, truth = self.part.questions(folder)
         model = self.part.model_file(folder)
         estimator, load_ms = timed(lambda: load(model))
-        estimator.estimate("1 = 1")  # what a process does once is not part of a question
+        estimator.estimate("1 = 1")  # work that a process does once is not part of a question's time
 
         def groups(column: str, where: str) -> dict[str | None, Estimate]:
             name = quote_identifier(column)
@@ -263,7 +263,7 @@ class AskPartModel(AskingStepOfModel):
 class AskSamples(AskingStepOfModel):
     """The answers of a sample of 100,000 rows, and of one whose Parquet file has as many bytes as the model."""
 
-    what = "samples"
+    kind = "samples"
     methods = tuple(SAMPLES)
 
     def run(self, folder: Path, say: Say) -> Result:
@@ -290,7 +290,7 @@ class AskSamples(AskingStepOfModel):
 
 @dataclass(frozen=True)
 class TimingStep(AskingStep):
-    """A job that asks a few questions of each kind."""
+    """An asking step with a few questions of each kind."""
 
     def to_json(self) -> Result:
         return {**super().to_json(), "timed_per_kind": self.part.table.timed_per_kind}
@@ -300,41 +300,41 @@ class TimingStep(AskingStep):
 class TimeExactCounts(TimingStep):
     """The time of DuckDB's exact count for a few questions of each kind, with the table in memory."""
 
-    what = "exact"
+    kind = "exact"
     methods = ("DuckDB in memory",)
     in_memory: ClassVar[bool] = True
 
     def run(self, folder: Path, say: Say) -> Result:
         from countless.estimator.answers.estimate import Estimate
         from countless_lab.scaling.answers import ask_method
-        from countless_lab.scoreboard.opponents import DuckDBTable
+        from countless_lab.scoreboard.opponents import DuckDBTable, without_interval
 
         questions, truth = self.part.questions(folder)
         empty, (method,) = held_memory(os.getpid()), self.methods
         table = DuckDBTable(self.part.file(folder), self.in_memory)
-        held = held_memory(os.getpid()) - empty
+        table_bytes = held_memory(os.getpid()) - empty
 
         def groups(column: str, where: str) -> dict[str | None, Estimate]:
             counts = table.groups(column, where)
-            return {value: Estimate("", n, 0.0, n, n, 1.0, method, True, 0.0) for value, n in counts.items()}
+            return {value: without_interval(rows, method, exact=True) for value, rows in counts.items()}
 
-        chosen = questions.timed(self.part.table.timed_per_kind)
-        answers = ask_method(method, table.exact, groups, questions, truth, chosen=chosen)
+        numbers = questions.timed(self.part.table.timed_per_kind)
+        answers = ask_method(method, table.exact, groups, questions, truth, numbers_asked=numbers)
         wrong = [
             n for n, rows in zip(answers.counts.numbers, answers.counts.rows, strict=True) if rows != truth.counts[n]
         ]
         if wrong:
             raise AssertionError(f"{method} counts question {wrong[0]} differently than before")
         answers.save(self.answers(folder)[method])
-        size = held if self.in_memory else self.part.file(folder).stat().st_size
+        size = table_bytes if self.in_memory else self.part.file(folder).stat().st_size
         return {"bytes": size, "resident_bytes": held_memory(os.getpid())}
 
 
 @dataclass(frozen=True)
 class TimeParquetCounts(TimeExactCounts):
-    """The same with the table in its file."""
+    """The same with the table in its Parquet file."""
 
-    what = "parquet"
+    kind = "parquet"
     methods = ("DuckDB on Parquet",)
     in_memory = False
 
@@ -343,7 +343,7 @@ class TimeParquetCounts(TimeExactCounts):
 class TimeScan(TimingStep):
     """The time of a scan of packed codes in C, for questions about columns."""
 
-    what = "scan"
+    kind = "scan"
     methods = ("scan of codes",)
 
     def run(self, folder: Path, say: Say) -> Result:

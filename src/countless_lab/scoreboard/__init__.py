@@ -1,1 +1,1 @@
-"""One scoreboard: every figure of the product as shipped, measured by one command."""
+"""The scoreboard: every figure of the product as shipped, measured by one command."""

@@ -1,4 +1,4 @@
-"""Answers to a workload, question by question, and the figures that are made of them."""
+"""Answers to a workload, question by question, and the figures computed from them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from countless.evaluation.evaluate import Evaluation
 from countless.workload import Query
 from countless_lab.measurement.timer import timed
 
-ORDER_SEED = 7  # questions are asked in a random order, so that a bound on time treats all kinds alike
-NEARER = 1.01  # the factor by which one q-error must be less than the other to count
+ORDER_SEED = 7  # of the random order of questions: with a limit of time, all kinds are asked equally often
+NEARER = 1.01  # the factor by which a q-error must be smaller than another to be nearer to the truth
 
 
 @dataclass
 class Answers:
-    """What one method answered: the number of each question that it was asked, its answer and its milliseconds.
+    """The answers of one method: the number of each question, the answer and its milliseconds.
 
-    It holds no literals, so it may be kept where the table may not.
+    It holds no literals of the table, so it may be stored where the table may not.
     """
 
     method: str
@@ -37,7 +37,7 @@ class Answers:
     refused: list[bool] = field(default_factory=list)
 
     def add(self, number: int, answer: Estimate, ms: float, refused: bool) -> None:
-        """Another answer."""
+        """Add an answer."""
         self.numbers.append(number)
         self.rows.append(float(answer.rows))
         self.low.append(float(answer.low))
@@ -46,19 +46,19 @@ class Answers:
         self.refused.append(refused)
 
     def evaluation(self, queries: Sequence[Query], kind: str | None = None) -> Evaluation:
-        """The answers beside the truth; all of them, or those to questions of one kind."""
-        chosen, estimates = [], []
+        """The answers with the true counts: all of them, or those to questions of one kind."""
+        asked, estimates = [], []
         for index, number in enumerate(self.numbers):
             if kind is not None and queries[number].kind != kind:
                 continue
             method = "refused" if self.refused[index] else self.method
-            chosen.append(queries[number])
+            asked.append(queries[number])
             estimates.append(
                 Estimate(
                     "", self.rows[index], 0.0, self.low[index], self.high[index], LEVEL, method, False, self.ms[index]
                 )
             )
-        return Evaluation(self.method, tuple(chosen), tuple(estimates))
+        return Evaluation(self.method, tuple(asked), tuple(estimates))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -115,13 +115,14 @@ def _summary(evaluation: Evaluation) -> dict[str, Any]:
     return {name: _rounded(values[name]) for name in names}
 
 
-def nearer(own: Answers, other: Answers, queries: Sequence[Query]) -> dict[str, Any]:
+def nearer(model: Answers, opponent: Answers, queries: Sequence[Query]) -> dict[str, Any]:
     """How often each of two methods is nearer to the truth, over all questions that both answered, and by kind."""
     theirs = {
-        number: q_error(rows, queries[number].rows) for number, rows in zip(other.numbers, other.rows, strict=True)
+        number: q_error(rows, queries[number].rows)
+        for number, rows in zip(opponent.numbers, opponent.rows, strict=True)
     }
     counts: dict[str, list[int]] = {}
-    for number, rows in zip(own.numbers, own.rows, strict=True):
+    for number, rows in zip(model.numbers, model.rows, strict=True):
         if number not in theirs:
             continue
         mine = q_error(rows, queries[number].rows)
@@ -131,10 +132,10 @@ def nearer(own: Answers, other: Answers, queries: Sequence[Query]) -> dict[str, 
     return {"all": counts.pop("", [0, 0]), "kinds": counts}
 
 
-def ratio_of_medians(other: Answers, own: Answers) -> float | None:
+def ratio_of_medians(opponent: Answers, model: Answers) -> float | None:
     """The median time of one method over that of another, on the questions that both answered."""
-    mine = dict(zip(own.numbers, own.ms, strict=True))
-    both = [(ms, mine[number]) for number, ms in zip(other.numbers, other.ms, strict=True) if number in mine]
+    mine = dict(zip(model.numbers, model.ms, strict=True))
+    both = [(ms, mine[number]) for number, ms in zip(opponent.numbers, opponent.ms, strict=True) if number in mine]
     if not both:
         return None
     theirs, ours = zip(*both, strict=True)
@@ -142,19 +143,19 @@ def ratio_of_medians(other: Answers, own: Answers) -> float | None:
 
 
 def write_answers(path: Path, workloads: dict[str, dict[str, Answers]]) -> None:
-    """Keep answers by workload and method."""
+    """Write answers by workload and method."""
     by_workload = {name: {method: a.to_json() for method, a in methods.items()} for name, methods in workloads.items()}
     path.write_text(json.dumps(by_workload), encoding="utf-8")
 
 
 def read_answers(path: Path) -> dict[str, dict[str, Answers]]:
-    """The answers that :func:`write_answers` kept."""
+    """The answers that :func:`write_answers` wrote."""
     by_workload = json.loads(path.read_text(encoding="utf-8"))
     return {name: {method: Answers(**a) for method, a in methods.items()} for name, methods in by_workload.items()}
 
 
 def _rounded(value: Any) -> Any:
-    """Figures with as many digits as they are worth."""
+    """Figures with four significant digits."""
     if isinstance(value, dict):
-        return {name: _rounded(item) for name, item in value.items()}
+        return {name: _rounded(element) for name, element in value.items()}
     return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""The results of a table: one JSON file, with a run for every commit that was measured, the newest first."""
+"""The results of each table: a JSON file with a run for every commit that was measured, the newest first."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def read_runs(folder: Path, table: str, scale: str) -> list[Run]:
 
 
 def add_run(folder: Path, table: str, scale: str, run: Run) -> None:
-    """Put a run before the others; it takes the place of an earlier one of the same code."""
-    older = [other for other in read_runs(folder, table, scale) if other["code"] != run["code"]]
+    """Add a run as the newest; it replaces an earlier one of the same code."""
+    older = [earlier for earlier in read_runs(folder, table, scale) if earlier["code"] != run["code"]]
     write_bytes(_path(folder, table, scale), json_bytes({"table": table, "scale": scale, "runs": [run, *older]}))
 
 
 def measured_tables(folder: Path, scale: str) -> list[str]:
-    """The tables of which there are results."""
+    """The tables that have results."""
     ending = _path(folder, "", scale).name
-    others = "" if scale == "quick" else ".quick.json"
+    other_ending = "" if scale == "quick" else ".quick.json"
     return sorted(
         path.name.removesuffix(ending)
         for path in folder.glob(f"*{ending}")
-        if not (others and path.name.endswith(others))
+        if not (other_ending and path.name.endswith(other_ending))
     )
 
 
 def origin() -> Run:
-    """When, of which commit and code, and on what machine a run is measured."""
+    """The date, commit, code and machine of a run."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": _commit(),
@@ -58,7 +58,7 @@ def origin() -> Run:
 
 
 def code_fingerprint() -> str:
-    """A digest of the product's code: what is fitted and answered by the same code need not be measured again."""
+    """A digest of the product's code: models and answers of the same code are not made again."""
     digest = hashlib.blake2b(digest_size=8)
     package = Path(countless.__file__).parent
     for path in sorted(package.rglob("*")):
@@ -68,7 +68,7 @@ def code_fingerprint() -> str:
 
 
 def instruction_sets() -> list[str]:
-    """Which of the instruction sets that matter for speed the processor has."""
+    """The instruction sets of the processor that matter for speed."""
     info = Path("/proc/cpuinfo")
     words = set(info.read_text(encoding="utf-8").split()) if info.is_file() else set()
     return [name for name in INSTRUCTION_SETS if name in words]
@@ -86,8 +86,8 @@ def _commit() -> str | None:
 
 
 def _git(where: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    result = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=True)
+    return result.stdout.strip()
 
 
 def _path(folder: Path, table: str, scale: str) -> Path:

@@ -1,4 +1,4 @@
-"""What a user could do instead: count exactly, keep a sample, or scan packed codes."""
+"""Alternatives to a model: exact counts, samples of rows, and a scan of packed codes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ from countless_lab.scoreboard.answers import Answers
 
 SAMPLE_ROWS = 100_000
 SAMPLE_SEED = 11
-TRIAL_ROWS = 50_000  # of the first stored sample, from which the size of a larger one is guessed
+TRIAL_ROWS = 50_000  # of the first stored sample; its bytes tell how many rows the wanted one has
 NEAR_ENOUGH = 0.02  # of the bytes that a stored sample should have
 TRIALS = 6
-OFTEN = 7  # scans of one question; the quickest counts, since one is too short to be timed
+SCANS = 7  # of one question; the fastest counts, since one scan is too short to be timed
+
+
+def without_interval(rows: float, method: str, exact: bool) -> Estimate:
+    """The answer of a method that gives no interval."""
+    return Estimate("", rows, 0.0, rows, rows, 1.0, method, exact, 0.0)
 
 
 class DuckDBTable:
@@ -35,14 +40,14 @@ class DuckDBTable:
         self._connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         kind = "TABLE" if in_memory else "VIEW"
         self._connection.execute(f"CREATE {kind} t AS SELECT * FROM {quote_path(str(path))}")
-        self.rows = self._one("SELECT count(*) FROM t")
+        self.rows = self._scalar("SELECT count(*) FROM t")
         self._samples = 0
         self._connection.execute("SET threads = 1")
 
     def exact(self, where: str) -> Estimate:
         """The true count."""
-        rows = self._one(f"SELECT count(*) FROM t WHERE {where}")
-        return Estimate(where, rows, 0.0, rows, rows, 1.0, "duckdb", True, 0.0)
+        rows = self._scalar(f"SELECT count(*) FROM t WHERE {where}")
+        return without_interval(rows, "duckdb", exact=True)
 
     def groups(self, column: str, where: str) -> dict[str | None, int]:
         """The true count of each value of a column."""
@@ -59,8 +64,9 @@ class DuckDBTable:
         scale = self.rows / rows
 
         def estimate(where: str) -> Estimate:
-            rows_matching = scale * self._one(f"SELECT count(*) FROM {name} WHERE {where}")
-            return Estimate(where, rows_matching, 0.0, rows_matching, rows_matching, 1.0, name, False, 0.0)
+            return without_interval(
+                scale * self._scalar(f"SELECT count(*) FROM {name} WHERE {where}"), name, exact=False
+            )
 
         return estimate
 
@@ -97,15 +103,15 @@ class DuckDBTable:
         columns = ", ".join(map(quote_identifier, names))
         return self._connection.execute(f"SELECT {columns} FROM t").to_arrow_table()
 
-    def _one(self, sql: str) -> int:
+    def _scalar(self, sql: str) -> int:
         return int(self._connection.execute(sql).fetchall()[0][0])
 
 
 def scan_answers(table: DuckDBTable, queries: Sequence[Query], seconds: float) -> tuple[Answers, int] | None:
-    """Answers by a scan of codes, and the bytes of the codes; None where the scan is not compiled.
+    """Answers by a scan of codes, and the bytes of the codes; None if the scan is not compiled.
 
-    Questions that a scan of codes does not answer, such as LIKE on text, are left out, and none is begun after this
-    many seconds.
+    Questions that a scan of codes cannot answer, such as LIKE on text, are left out. After this many seconds no other
+    question is begun.
     """
     if not has_scan():
         return None
@@ -117,8 +123,8 @@ def scan_answers(table: DuckDBTable, queries: Sequence[Query], seconds: float) -
         scan = codes.prepare(query.where)
         if scan is None or time.monotonic() > deadline:
             continue
-        rows, ms = min((timed(scan) for _ in range(OFTEN)), key=lambda measured: measured[1])
+        rows, ms = min((timed(scan) for _ in range(SCANS)), key=lambda measured: measured[1])
         if rows != query.rows:
             raise AssertionError(f"the scan found {rows} rows instead of {query.rows}")
-        answers.add(number, Estimate("", rows, 0.0, rows, rows, 1.0, "scan", True, ms), ms, refused=False)
+        answers.add(number, without_interval(rows, "scan", exact=True), ms, refused=False)
     return answers, codes.bytes

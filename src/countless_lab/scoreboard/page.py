@@ -1,4 +1,4 @@
-"""The scoreboard as a page: one table for each group of figures, the previous run's beside each."""
+"""The scoreboard as a page: a sheet for each group of figures, with those of the previous run in brackets."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from countless_lab.scoreboard.texts import HOW_TO_READ, INTRODUCTION
 PICTURE = "scoreboard.png"
 BEGIN, END = "<!-- scoreboard: made by `make scoreboard` -->", "<!-- end of scoreboard -->"
 WORKLOADS = {"paper": "the paper's kind", "people": "as people ask"}
-OTHERS = {"sample": "sample of 100,000 rows", "same bytes": "sample of as many bytes", "scan": "C scan of codes"}
+OPPONENTS = {"sample": "sample of 100,000 rows", "same bytes": "sample of as many bytes", "scan": "C scan of codes"}
 QUANTILES = ("p50", "p95", "p99", "p99.9", "max")
 Figure = Callable[[float], str]
 
 
 def write_page(results: Path, page: Path) -> None:
-    """Write the page and its picture, from the results in a folder. Quick runs alone make no more than a history."""
+    """Write the page and its picture from the results in a folder. Of quick runs it has the history only."""
     runs, quick = _all_runs(results, "full", required=False), _all_runs(results, "quick", required=False)
     if not runs and not quick:
         raise _no_results(results)
-    parts = _whole_runs(results, runs, page) if runs else ["# Scoreboard"]
-    parts += ["## History", history_sheet("Whole runs", runs).markdown()]
-    parts += [history_sheet("Quick runs, two seeds", quick).markdown(), HOW_TO_READ]
-    write_bytes(page, ("\n\n".join(parts) + "\n").encode())
+    sections = _whole_runs(results, runs, page) if runs else ["# Scoreboard"]
+    sections += ["## History", history_sheet("Whole runs", runs).markdown()]
+    sections += [history_sheet("Quick runs, two seeds", quick).markdown(), HOW_TO_READ]
+    write_bytes(page, ("\n\n".join(sections) + "\n").encode())
 
 
 def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[str]:
-    """What the page shows of the newest whole run of each table."""
+    """The sections about the newest whole run of each table."""
     write_bytes(results / PICTURE, draw_picture({name: table_runs[0] for name, table_runs in runs.items()}))
     picture = os.path.relpath(results / PICTURE, page.parent)
     newest = next(iter(runs.values()))[0]
@@ -56,17 +56,17 @@ def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[s
 
 
 def write_readme(results: Path, readme: Path) -> None:
-    """Renew the table of figures in a README."""
+    """Replace the table of figures in a README."""
     replace_figures(readme, BEGIN, END, lambda: readme_table(results))
 
 
 def replace_figures(page: Path, begin: str, end: str, make: Callable[[], str]) -> None:
-    """Put the figures that ``make`` returns between two lines of a page."""
+    """Replace the text between the lines ``begin`` and ``end`` of a page by what ``make`` returns."""
     text = page.read_text(encoding="utf-8")
     if begin not in text or end not in text:
         raise DataError(f"{page} has no place for the figures: put the lines {begin} and {end} where they belong")
-    before, rest = text.split(begin, 1)
-    write_bytes(page, f"{before}{begin}\n{make()}\n{end}{rest.split(end, 1)[1]}".encode())
+    before, after = text.split(begin, 1)
+    write_bytes(page, f"{before}{begin}\n{make()}\n{end}{after.split(end, 1)[1]}".encode())
 
 
 def readme_table(results: Path) -> str:
@@ -75,17 +75,17 @@ def readme_table(results: Path) -> str:
     for name, (run, *_) in _all_runs(results, "full").items():
         if not _answered(run):
             continue
-        own = next(fit for fit in run["fits"] if "people" in fit)
+        fit = next(fit for fit in run["fits"] if "people" in fit)
         rows.append(
             (
                 name,
                 f"{run['table']['rows']:,}",
-                size(own["bytes"]),
-                _quantiles(own["paper"]),
-                _quantiles(own["people"]),
+                size(fit["bytes"]),
+                _quantiles(fit["paper"]),
+                _quantiles(fit["people"]),
                 _quantiles(run["opponents"]["people"]["sample"]),
-                f"{own['people']['coverage']:.0%}",
-                _ms(own["people"]["latency_ms"]["p50"]),
+                f"{fit['people']['coverage']:.0%}",
+                _ms(fit["people"]["latency_ms"]["p50"]),
                 _ms(run["opponents"]["people"]["duckdb"]["latency_ms"]["p50"]),
             )
         )
@@ -94,7 +94,7 @@ def readme_table(results: Path) -> str:
 
 
 def fit_sheet(runs: dict[str, list[Run]]) -> Sheet:
-    """How long fits take, stage by stage, and what they take."""
+    """The time of fits, stage by stage, and their memory."""
     stages = ("read", "encode", "train", "count", "calibrate")
     rows = []
     for name, table_runs in runs.items():
@@ -102,10 +102,10 @@ def fit_sheet(runs: dict[str, list[Run]]) -> Sheet:
         if failed is not None:
             rows.append((name, f"failed: {failed}", *[""] * (4 + len(stages))))
             continue
-        fields = [_fits(table_runs, "seconds", _whole), _fits(table_runs, "cpu_seconds", _whole)]
-        fields += [_fits(table_runs, f"stages.{stage}.seconds", _whole) for stage in stages]
+        fields = [_fits(table_runs, "seconds", _integer), _fits(table_runs, "cpu_seconds", _integer)]
+        fields += [_fits(table_runs, f"stages.{stage}.seconds", _integer) for stage in stages]
         fields.append(_fits(table_runs, "fit_peak_bytes", lambda value: size(int(value))))
-        fields += [_shown(_at(table_runs, f"rate.{how}"), _whole) for how in ("alone", "busy")]
+        fields += [_range(_at(table_runs, f"rate.{how}"), _integer) for how in ("alone", "busy")]
         rows.append((name, *fields))
     return Sheet(
         "Seconds and memory of a fit",
@@ -127,8 +127,8 @@ def file_sheet(runs: dict[str, list[Run]]) -> Sheet:
                 name,
                 f"{table_runs[0]['table']['rows']:,}",
                 _fits(table_runs, "bytes", lambda value: size(int(value))),
-                _shown(ratios, lambda value: f"{value:.2f}"),
-                _fits(table_runs, "load_ms", _whole),
+                _range(ratios, lambda value: f"{value:.2f}"),
+                _fits(table_runs, "load_ms", _integer),
                 _fits(table_runs, "resident_bytes", lambda value: size(int(value))),
             )
         )
@@ -171,13 +171,13 @@ def accuracy_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
 
 
 def speed_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
-    """Processor milliseconds of an answer, beside what one would do instead."""
+    """Processor milliseconds of an answer, beside those of the alternatives."""
     rows = []
     for name, table_runs in runs.items():
         if not _answered(table_runs[0]):
             continue
-        others = table_runs[0]["opponents"][workload]
-        exact = others["duckdb"]
+        opponents = table_runs[0]["opponents"][workload]
+        exact = opponents["duckdb"]
         rows.append(
             (
                 name,
@@ -186,12 +186,15 @@ def speed_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
                 _ms(exact["latency_ms"]["p50"]),
                 _ms(exact["latency_ms"]["p99"]),
                 "" if exact.get("time_ratio") is None else f"{exact['time_ratio']:.2g}x",
-                *(_ms(others[other]["latency_ms"]["p50"]) if other in others else "" for other in OTHERS),
+                *(
+                    _ms(opponents[opponent]["latency_ms"]["p50"]) if opponent in opponents else ""
+                    for opponent in OPPONENTS
+                ),
             )
         )
     return Sheet(
         f"Milliseconds of one core, questions {'of ' if workload == 'paper' else ''}{WORKLOADS[workload]}",
-        ("table", "Countless p50", "p99", "DuckDB exact p50", "p99", "DuckDB / Countless", *OTHERS.values()),
+        ("table", "Countless p50", "p99", "DuckDB exact p50", "p99", "DuckDB / Countless", *OPPONENTS.values()),
         tuple(rows),
     )
 
@@ -218,12 +221,12 @@ def kinds_sheet(table: str, runs: list[Run]) -> Sheet:
                 *("" if sample is None else factor(sample["q_error"][quantile]) for quantile in ("p50", "p95", "max")),
                 f"{won} : {lost}",
                 _fits(runs, ("people", "kinds", kind, "latency_ms", "p50"), _ms),
-                *("" if other is None else _ms(other["latency_ms"]["p50"]) for other in (exact, sample)),
+                *("" if figures_of is None else _ms(figures_of["latency_ms"]["p50"]) for figures_of in (exact, sample)),
             )
         )
-    own = ("kind", "asked", "refused", "q-error p50", "p95", "max", "90% hold")
+    headings = ("kind", "asked", "refused", "q-error p50", "p95", "max", "90% hold")
     beside = ("sample p50", "p95", "max", "nearer", "ms", "DuckDB ms", "sample ms")
-    return Sheet(table, own + beside, tuple(rows))
+    return Sheet(table, headings + beside, tuple(rows))
 
 
 def history_sheet(title: str, runs: dict[str, list[Run]]) -> Sheet:
@@ -236,13 +239,13 @@ def history_sheet(title: str, runs: dict[str, list[Run]]) -> Sheet:
                 (
                     name,
                     f"{run['date']} {run['commit'] or ''}",
-                    _fits(alone, "seconds", _whole),
+                    _fits(alone, "seconds", _integer),
                     _fits(alone, "bytes", lambda value: size(int(value))),
                     *(_fits(alone, f"paper.q_error.{quantile}", factor) for quantile in ("p50", "p95", "p99")),
                     *(_fits(alone, f"people.q_error.{quantile}", factor) for quantile in ("p50", "p95", "p99")),
                     _fits(alone, "people.coverage", _percent),
                     _fits(alone, "people.latency_ms.p50", _ms),
-                    _shown(_at(alone, "rate.alone"), _whole),
+                    _range(_at(alone, "rate.alone"), _integer),
                 )
             )
     headings = ("table", "run", "fit s", "file", "paper p50", "p95", "p99", "people p50", "p95", "p99")
@@ -254,8 +257,8 @@ def _all_runs(results: Path, scale: str, required: bool = True) -> dict[str, lis
     measured = measured_tables(results, scale)
     if required and not measured:
         raise _no_results(results)
-    known = [name for name in known_tables() if name in measured]
-    return {name: read_runs(results, name, scale) for name in [*known, *sorted(set(measured) - set(known))]}
+    listed = [name for name in known_tables() if name in measured]
+    return {name: read_runs(results, name, scale) for name in [*listed, *sorted(set(measured) - set(listed))]}
 
 
 def _no_results(results: Path) -> DataError:
@@ -269,7 +272,7 @@ def _answered(run: Run) -> bool:
 def _fits(runs: Sequence[Run], path: str | tuple[str, ...], figure: Figure) -> str:
     """A figure of every seed of the newest run, and in brackets that of the run before."""
     keys = path if isinstance(path, tuple) else tuple(path.split("."))
-    return _shown([[_get(fit, keys) for fit in run["fits"]] for run in runs[:2]], figure)
+    return _range([[_get(fit, keys) for fit in run["fits"]] for run in runs[:2]], figure)
 
 
 def _at(runs: Sequence[Run], path: str) -> list[list[Any]]:
@@ -284,16 +287,16 @@ def _get(figures: Any, keys: tuple[str, ...]) -> Any:
     return figures
 
 
-def _shown(values: Sequence[Sequence[Any]], figure: Figure) -> str:
+def _range(values: Sequence[Sequence[Any]], figure: Figure) -> str:
     """``values`` are those of the newest run, and of the one before if there was one.
 
-    >>> _shown([[1.0, 1.5], [2.0]], factor), _shown([[1.0]], factor), _shown([[None]], factor)
+    >>> _range([[1.0, 1.5], [2.0]], factor), _range([[1.0]], factor), _range([[None]], factor)
     ('1.00-1.50 (2.00)', '1.00', '')
     """
     texts = []
     for seeds in values:
-        known = [value for value in seeds if value is not None]
-        ends = dict.fromkeys(figure(end) for end in (min(known), max(known))) if known else {}
+        present = [value for value in seeds if value is not None]
+        ends = dict.fromkeys(figure(end) for end in (min(present), max(present))) if present else {}
         texts.append("-".join(ends))
     newest, previous = [*texts, ""][:2]
     return f"{newest} ({previous})" if newest and previous else newest
@@ -325,7 +328,7 @@ def _machine(run: Run) -> str:
     return f"{machine['cores']} cores ({sets}), {memory} of memory, Python {machine['python']}, {versions}"
 
 
-def _whole(value: float) -> str:
+def _integer(value: float) -> str:
     return f"{value:,.0f}"
 
 

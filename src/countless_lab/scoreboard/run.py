@@ -1,4 +1,4 @@
-"""A run of the scoreboard: the steps of every table as one sweep each, and the figures that are made of them."""
+"""A run of the scoreboard: one sweep for the steps of each table, and the figures computed from their results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from countless_lab.scoreboard.steps import (
 from countless_lab.scoreboard.tables import BenchmarkTable, ScoreboardScale
 
 GENERATORS = (workloads, questions, patterns, calendar, profile, text, workload.columns)  # of the questions
-OWN = "countless"
+MODEL = "countless"
 NO_MODEL = "there is no model"
 
 
@@ -42,10 +42,10 @@ class StepListener:
     """Receives the progress of a run; override what you want to show."""
 
     def begins(self, step: ScoreboardStep, done: int, total: int, seconds_left: float) -> None:
-        """A step begins, or is found to be done."""
+        """A step begins, or an earlier run has done it."""
 
     def ends(self, seconds: float | None, failure: str | None = None) -> None:
-        """A step is over; it took so long, or nothing because an earlier run has done it."""
+        """A step ended after ``seconds``; None if an earlier run has done it."""
 
 
 def measure_tables(
@@ -57,19 +57,19 @@ def measure_tables(
     listener: StepListener,
 ) -> None:
     """Run all steps that have no result in ``work``, one at a time; add the figures of each table to ``results``."""
-    plans = [steps_of(_given(table, data, scale)) for table in tables]
+    plans = [steps_of(_table_run(table, data, scale)) for table in tables]
     progress = _Progress([step for steps in plans for step in steps], listener)
     store = ResultStore(work)
     for table, steps in zip(tables, plans, strict=True):
-        left = unfinished({step.name: step for step in steps}, store)
+        pending = unfinished({step.name: step for step in steps}, store)
         for step in steps:
-            if step.name not in left:
+            if step.name not in pending:
                 progress.kept(step.name)
         outcome = sweep(steps, work, watch=progress, backend=LocalProcesses(1, None))
-        add_run(results, table.name, scale.name, summarize(steps[0].given, store, outcome))
+        add_run(results, table.name, scale.name, summarize(steps[0].table_run, store, outcome))
 
 
-def _given(table: BenchmarkTable, data: Path, scale: ScoreboardScale) -> TableRun:
+def _table_run(table: BenchmarkTable, data: Path, scale: ScoreboardScale) -> TableRun:
     source = table.path(data)
     assert source is not None
     sources = "".join(inspect.getsource(module) for module in GENERATORS)
@@ -87,15 +87,15 @@ class _Progress(SweepListener):
         self._began = time.monotonic()
 
     def kept(self, name: str) -> None:
-        """A step that an earlier run has done."""
+        """Report a step that an earlier run has done."""
         self.started(name)
         self._listener.ends(None)
 
     def started(self, name: str) -> None:
         index = self._places[name]
-        left = sum(step.expected_seconds for step in self._steps[index:])
+        seconds_left = sum(step.expected_seconds for step in self._steps[index:])
         self._began = time.monotonic()
-        self._listener.begins(self._steps[index], index, len(self._steps), left)
+        self._listener.begins(self._steps[index], index, len(self._steps), seconds_left)
 
     def finished(self, name: str, seconds: float) -> None:
         self._listener.ends(seconds)
@@ -104,7 +104,7 @@ class _Progress(SweepListener):
         self._listener.ends(time.monotonic() - self._began, message)
 
 
-def summarize(given: TableRun, store: ResultStore, outcome: SweepOutcome) -> Run:
+def summarize(table_run: TableRun, store: ResultStore, outcome: SweepOutcome) -> Run:
     """Every figure of a table."""
 
     def result(step: ScoreboardStep) -> dict[str, Any]:
@@ -119,30 +119,30 @@ def summarize(given: TableRun, store: ResultStore, outcome: SweepOutcome) -> Run
             raise CountlessError(f"{step.title} failed: {stored['failed']}")
         return stored
 
-    table, drawn = needed(PrepareTable(given)), DrawQuestions(given)
+    table, drawn = needed(PrepareTable(table_run)), DrawQuestions(table_run)
     needed(drawn)
-    opposed = needed(AskOpponents(given))
+    opposed = needed(AskOpponents(table_run))
     queries = {name: load_queries(drawn.file(store.folder, name)) for name in (workloads.PAPER, workloads.PEOPLE)}
     fits: list[dict[str, Any]] = []
     first: dict[str, Answers] = {}
-    for seed in range(given.scale.seeds):
-        fit, answered = result(FitTable(given, seed)), result(AskModel(given, seed))
+    for seed in range(table_run.scale.seeds):
+        fit, answered = result(FitTable(table_run, seed)), result(AskModel(table_run, seed))
         fits.append({"seed": seed, **fit, **({"ask_failed": answered["failed"]} if "failed" in answered else answered)})
         if "failed" not in fit and "failed" not in answered:
-            answers = _answers(AskModel(given, seed), store)
-            own = {name: methods[OWN] for name, methods in answers.items()}
-            first = first or own
-            fits[-1] |= {name: figures(methods, queries[name]) for name, methods in own.items()}
+            answers = _answers(AskModel(table_run, seed), store)
+            model_answers = {name: methods[MODEL] for name, methods in answers.items()}
+            first = first or model_answers
+            fits[-1] |= {name: figures(methods, queries[name]) for name, methods in model_answers.items()}
     opponents = {
-        name: {method: _figures(other, first.get(name), queries[name]) for method, other in methods.items()}
-        for name, methods in _answers(AskOpponents(given), store).items()
+        name: {method: _figures(answers, first.get(name), queries[name]) for method, answers in methods.items()}
+        for name, methods in _answers(AskOpponents(table_run), store).items()
     }
     return {
         **origin(),
-        "scale": asdict(given.scale),
+        "scale": asdict(table_run.scale),
         "table": table,
         "fits": fits,
-        "rate": result(MeasureRate(given)),
+        "rate": result(MeasureRate(table_run)),
         "opponents": {**opposed, **opponents},
     }
 
@@ -152,9 +152,9 @@ def _answers(step: AskModel | AskOpponents, store: ResultStore) -> dict[str, dic
     return read_answers(path)
 
 
-def _figures(other: Answers, own: Answers | None, queries: Sequence[workload.Query]) -> dict[str, Any]:
-    """The figures of an opponent, and how the model stands beside it."""
-    own_figures = figures(other, queries)
-    if own is None:
+def _figures(opponent: Answers, model: Answers | None, queries: Sequence[workload.Query]) -> dict[str, Any]:
+    """The figures of an opponent, and how it compares with the model."""
+    own_figures = figures(opponent, queries)
+    if model is None:
         return own_figures
-    return {**own_figures, "time_ratio": ratio_of_medians(other, own), "nearer": nearer(own, other, queries)}
+    return {**own_figures, "time_ratio": ratio_of_medians(opponent, model), "nearer": nearer(model, opponent, queries)}

@@ -1,6 +1,6 @@
 """The steps of the scoreboard: jobs that each measure one thing about one table, in a process of its own.
 
-Only what a step itself needs is imported, when it runs: its memory and time are part of what is measured.
+A step imports what it needs when it runs, and nothing else: its memory and time are part of what is measured.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from countless_lab.measurement.memory import held_memory
 from countless_lab.runner.job import ExperimentJob, Result, Say
 from countless_lab.scoreboard.tables import BenchmarkTable, ScoreboardScale
 
-QUESTIONS_BEFORE_MEMORY = 1_000  # after so many answers the memory of the process is measured
+QUESTIONS_BEFORE_MEMORY = 1_000  # answers after which the memory of the process is measured
 WORKLOADS = ("people", "paper")
-STAGES = (  # by how the names of a fit's stages begin
+STAGES = (  # groups of a fit's stages, by how their names begin
     ("read", ("opening", "reading", "copying")),
     ("encode", ("encoding", "shuffling", "finding")),
     ("train", ("training",)),
@@ -33,7 +33,7 @@ STAGES = (  # by how the names of a fit's stages begin
 
 @dataclass(frozen=True)
 class TableRun:
-    """What the steps of a table share: where it is, how much to measure, and digests of the code.
+    """What the steps of a table share: its file, how much to measure, and digests of the code.
 
     ``code`` is the product's; ``generators`` is that of the code that draws questions.
     """
@@ -56,8 +56,8 @@ class TableRun:
         return min((rows for rows in (self.table.rows, self.scale.rows) if rows is not None), default=None)
 
     @property
-    def run(self) -> str:
-        """The training and the code, of which models and answers are kept side by side."""
+    def run_label(self) -> str:
+        """The training and the code: models and answers of each are stored side by side."""
         return f"{self.scale.name}-{self.scale.budget:g}s-{self.code}"
 
 
@@ -67,16 +67,16 @@ class ScoreboardStep(ExperimentJob):
 
     doing: ClassVar[str]
 
-    given: TableRun
+    table_run: TableRun
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return (PrepareTable(self.given).name,)
+        return (PrepareTable(self.table_run).name,)
 
     @property
     def title(self) -> str:
         """The table, and what is done."""
-        return f"{self.given.table.name}: {self.doing}"
+        return f"{self.table_run.table.name}: {self.doing}"
 
     @property
     @abstractmethod
@@ -84,7 +84,11 @@ class ScoreboardStep(ExperimentJob):
         """A rough guess, for the time left."""
 
     def to_json(self) -> Result:
-        return {"exclude": self.given.table.exclude, "rows": self.given.rows, "bytes": self.given.source_bytes}
+        return {
+            "exclude": self.table_run.table.exclude,
+            "rows": self.table_run.rows,
+            "bytes": self.table_run.source_bytes,
+        }
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,10 @@ class PrepareTable(ScoreboardStep):
 
     @property
     def name(self) -> str:
-        return f"{self.given.label}-table"
+        return f"{self.table_run.label}-table"
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return (folder / "tables" / f"{self.given.label}.parquet",)
+        return (folder / "tables" / f"{self.table_run.label}.parquet",)
 
     def run(self, folder: Path, say: Say) -> Result:
         from countless.data.columns.types import quote_identifier
@@ -108,9 +112,9 @@ class PrepareTable(ScoreboardStep):
         from countless.data.sources.source import Source
 
         path = self.new_output(folder)
-        source, exclude = Source.open(self.given.source), self.given.table.exclude
-        if self.given.rows is not None and source.count() > self.given.rows:
-            source = source.sampled(self.given.rows, 0)
+        source, exclude = Source.open(self.table_run.source), self.table_run.table.exclude
+        if self.table_run.rows is not None and source.count() > self.table_run.rows:
+            source = source.sampled(self.table_run.rows, 0)
         columns = f"* EXCLUDE ({', '.join(map(quote_identifier, exclude))})" if exclude else "*"
         partial = path.with_suffix(".partial")
         target = f"{quote_path(str(partial))} (FORMAT parquet, COMPRESSION zstd)"
@@ -129,13 +133,13 @@ class DrawQuestions(ScoreboardStep):
 
     @property
     def name(self) -> str:
-        return f"{self.given.label}-{self.questions}"
+        return f"{self.table_run.label}-{self.questions}"
 
     @property
     def questions(self) -> str:
-        """The questions, as the names of answers tell them."""
-        scale = self.given.scale
-        return f"questions-{self.given.generators}-{scale.paper_questions}-{scale.questions_per_kind}"
+        """The name of the questions, which is part of the names of answers."""
+        scale = self.table_run.scale
+        return f"questions-{self.table_run.generators}-{scale.paper_questions}-{scale.questions_per_kind}"
 
     def file(self, folder: Path, workload: str) -> Path:
         """The questions of one workload."""
@@ -150,7 +154,7 @@ class DrawQuestions(ScoreboardStep):
         from countless_lab.scoreboard.workloads import draw_workloads
 
         self.new_output(folder)
-        table, scale = Source.open(PrepareTable(self.given).output(folder)), self.given.scale
+        table, scale = Source.open(PrepareTable(self.table_run).output(folder)), self.table_run.scale
         workloads = draw_workloads(table, scale.paper_questions, scale.questions_per_kind)
         for workload, queries in workloads.items():
             save(self.file(folder, workload), queries)
@@ -167,7 +171,7 @@ class FitTable(ScoreboardStep):
 
     @property
     def name(self) -> str:
-        return f"{self.given.label}-fit-{self.seed}-{self.given.run}"
+        return f"{self.table_run.label}-fit-{self.seed}-{self.table_run.run_label}"
 
     @property
     def title(self) -> str:
@@ -175,14 +179,14 @@ class FitTable(ScoreboardStep):
 
     @property
     def expected_seconds(self) -> float:
-        return 1.2 * self.given.scale.budget
+        return 1.2 * self.table_run.scale.budget
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return (folder / "models" / f"{self.given.label}-{self.seed}-{self.given.run}.countless",)
+        return (folder / "models" / f"{self.table_run.label}-{self.seed}-{self.table_run.run_label}.countless",)
 
     def run(self, folder: Path, say: Say) -> Result:
-        model, table = self.new_output(folder), PrepareTable(self.given).output(folder)
-        return fit_by_command(table, model, "--budget", f"{self.given.scale.budget:g}s", "--seed", str(self.seed))
+        model, table = self.new_output(folder), PrepareTable(self.table_run).output(folder)
+        return fit_by_command(table, model, "--budget", f"{self.table_run.scale.budget:g}s", "--seed", str(self.seed))
 
 
 @dataclass(frozen=True)
@@ -193,19 +197,19 @@ class MeasureRate(ScoreboardStep):
 
     @property
     def name(self) -> str:
-        return f"{self.given.label}-rate-{self.given.run}"
+        return f"{self.table_run.label}-rate-{self.table_run.run_label}"
 
     @property
     def expected_seconds(self) -> float:
-        return 3 * self.given.scale.rate_seconds + 10
+        return 3 * self.table_run.scale.rate_seconds + 10
 
     def to_json(self) -> Result:
-        return {**super().to_json(), "seconds": self.given.scale.rate_seconds}
+        return {**super().to_json(), "seconds": self.table_run.scale.rate_seconds}
 
     def run(self, folder: Path, say: Say) -> Result:
         from countless_lab.measurement.training_rate import training_rates
 
-        return training_rates(PrepareTable(self.given).output(folder), self.given.scale.rate_seconds)
+        return training_rates(PrepareTable(self.table_run).output(folder), self.table_run.scale.rate_seconds)
 
 
 @dataclass(frozen=True)
@@ -219,12 +223,12 @@ class AskModel(ScoreboardStep):
 
     @property
     def name(self) -> str:
-        questions = DrawQuestions(self.given).questions
-        return f"{self.given.label}-ask-{self.seed}-{self.given.run}-{questions}"
+        questions = DrawQuestions(self.table_run).questions
+        return f"{self.table_run.label}-ask-{self.seed}-{self.table_run.run_label}-{questions}"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return FitTable(self.given, self.seed).name, DrawQuestions(self.given).name
+        return FitTable(self.table_run, self.seed).name, DrawQuestions(self.table_run).name
 
     @property
     def title(self) -> str:
@@ -232,10 +236,10 @@ class AskModel(ScoreboardStep):
 
     @property
     def expected_seconds(self) -> float:
-        return 1.2 * self.given.scale.seconds
+        return 1.2 * self.table_run.scale.seconds
 
     def to_json(self) -> Result:
-        return {**super().to_json(), "seconds": self.given.scale.seconds}
+        return {**super().to_json(), "seconds": self.table_run.scale.seconds}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "answers" / f"{self.name}.json",)
@@ -248,7 +252,7 @@ class AskModel(ScoreboardStep):
         from countless_lab.scoreboard.answers import Answers, write_answers
         from countless_lab.scoreboard.answers import ask as ask_all
 
-        path, model = self.new_output(folder), FitTable(self.given, self.seed).output(folder)
+        path, model = self.new_output(folder), FitTable(self.table_run, self.seed).output(folder)
         estimator, load_ms = timed(lambda: load(model))
         answers: dict[str, dict[str, Answers]] = {}
         memory = questions = 0
@@ -260,11 +264,11 @@ class AskModel(ScoreboardStep):
                 memory = held_memory(os.getpid())
             return estimator.estimate(where)
 
-        estimator.estimate("1 = 1")  # what a process does once is not part of a question
+        estimator.estimate("1 = 1")  # work that a process does once is not part of a question's time
         for workload in WORKLOADS:
-            queries = load_queries(DrawQuestions(self.given).file(folder, workload))
-            own = ask_all("countless", answer, queries, self.given.scale.seconds, QueryError)
-            answers[workload] = {"countless": own}
+            queries = load_queries(DrawQuestions(self.table_run).file(folder, workload))
+            model_answers = ask_all("countless", answer, queries, self.table_run.scale.seconds, QueryError)
+            answers[workload] = {"countless": model_answers}
         write_answers(path, answers)
         return {
             "load_ms": round(load_ms, 1),
@@ -285,18 +289,18 @@ class AskOpponents(ScoreboardStep):
 
     @property
     def name(self) -> str:
-        return f"{self.given.label}-oppose-{self.given.run}-{DrawQuestions(self.given).questions}"
+        return f"{self.table_run.label}-oppose-{self.table_run.run_label}-{DrawQuestions(self.table_run).questions}"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return PrepareTable(self.given).name, DrawQuestions(self.given).name
+        return PrepareTable(self.table_run).name, DrawQuestions(self.table_run).name
 
     @property
     def expected_seconds(self) -> float:
-        return 4 * self.given.scale.opponent_seconds
+        return 4 * self.table_run.scale.opponent_seconds
 
     def to_json(self) -> Result:
-        return {**super().to_json(), "seconds": self.given.scale.opponent_seconds}
+        return {**super().to_json(), "seconds": self.table_run.scale.opponent_seconds}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "answers" / f"{self.name}.json",)
@@ -307,16 +311,16 @@ class AskOpponents(ScoreboardStep):
         from countless_lab.scoreboard.answers import write_answers
         from countless_lab.scoreboard.opponents import SAMPLE_ROWS, DuckDBTable, scan_answers
 
-        path, model = self.new_output(folder), FitTable(self.given, 0).output(folder)
-        table = DuckDBTable(PrepareTable(self.given).output(folder))
+        path, model = self.new_output(folder), FitTable(self.table_run, 0).output(folder)
+        table = DuckDBTable(PrepareTable(self.table_run).output(folder))
         methods = {"duckdb": table.exact, "sample": table.sample(SAMPLE_ROWS)}
         result: Result = {"sample_rows": min(SAMPLE_ROWS, table.rows)}
         if model.is_file():
             result["same_bytes_rows"] = table.rows_of_bytes(model.stat().st_size)
             methods["same bytes"] = table.sample(result["same_bytes_rows"])
-        answers, seconds = {}, self.given.scale.opponent_seconds
+        answers, seconds = {}, self.table_run.scale.opponent_seconds
         for workload in WORKLOADS:
-            queries = load_queries(DrawQuestions(self.given).file(folder, workload))
+            queries = load_queries(DrawQuestions(self.table_run).file(folder, workload))
             answers[workload] = {name: ask_all(name, method, queries, seconds) for name, method in methods.items()}
             if workload == "paper" and not any("LIKE" in query.where for query in queries):
                 scanned = scan_answers(table, queries, seconds)
@@ -327,32 +331,32 @@ class AskOpponents(ScoreboardStep):
 
 
 def fit_by_command(table: Path, model: Path, *options: str) -> Result:
-    """Fit a table by the command line; its time, its memory and its stages."""
+    """Fit a table by the command line; return its time, memory and stages."""
     from countless import load
 
     command = [sys.executable, "-P", "-m", "countless.cli.main", "fit", str(table), "-o", str(model), *options]
     started = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    seconds, used = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"ended with exit code {done.returncode}"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds, usage = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if run.returncode != 0:
+        lines = run.stderr.strip().splitlines() or [f"ended with exit code {run.returncode}"]
         raise CountlessError(lines[-1][-500:])
     report = load(model).report
     return {
         "seconds": round(seconds, 1),
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
-        "fit_peak_bytes": used.ru_maxrss * 1024,
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "fit_peak_bytes": usage.ru_maxrss * 1024,
         "stages": _grouped(report.get("stages", [])),
         "training": _trained(report),
     }
 
 
-def steps_of(given: TableRun) -> list[ScoreboardStep]:
-    """All steps of a table in order. Opponents come after the first seed's model, whose size one of the samples has."""
-    steps: list[ScoreboardStep] = [PrepareTable(given), DrawQuestions(given)]
-    for seed in range(given.scale.seeds):
-        steps += [FitTable(given, seed), AskModel(given, seed)]
-    return [*steps, MeasureRate(given), AskOpponents(given)]
+def steps_of(table_run: TableRun) -> list[ScoreboardStep]:
+    """All steps of a table in order. Opponents come last: one of the samples has the size of the first model."""
+    steps: list[ScoreboardStep] = [PrepareTable(table_run), DrawQuestions(table_run)]
+    for seed in range(table_run.scale.seeds):
+        steps += [FitTable(table_run, seed), AskModel(table_run, seed)]
+    return [*steps, MeasureRate(table_run), AskOpponents(table_run)]
 
 
 def _grouped(stages: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""The tables that the scoreboard measures, where they are, and how much of them is measured."""
+"""The tables that the scoreboard measures, and at which scale."""
 
 from __future__ import annotations
 
@@ -81,15 +81,15 @@ def choose_tables(names: Sequence[str], quick: bool, data: Path) -> tuple[list[B
 
     Without names they are those of the whole run, or of the quick one.
     """
-    known = known_tables()
+    tables = known_tables()
     for name in names:
-        if name not in known:
-            raise DataError(f"unknown table {name!r}: choose from {', '.join(known)}")
-    chosen = [known[name] for name in names] or [
-        table for table in known.values() if (table.quick if quick else table.full)
+        if name not in tables:
+            raise DataError(f"unknown table {name!r}: choose from {', '.join(tables)}")
+    selected = [tables[name] for name in names] or [
+        table for table in tables.values() if (table.quick if quick else table.full)
     ]
-    present = [table for table in chosen if table.path(data) is not None]
-    missing = [table.name for table in chosen if table.path(data) is None]
+    present = [table for table in selected if table.path(data) is not None]
+    missing = [table.name for table in selected if table.path(data) is None]
     if names and missing:
         raise DataError(f"no file of the table {missing[0]} in {data}: name the folder that has it with --data")
     if not names and not missing:

@@ -1,4 +1,4 @@
-"""The words of the scoreboard's page."""
+"""The texts of the scoreboard's page."""
 
 from __future__ import annotations
 

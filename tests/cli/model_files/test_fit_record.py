@@ -43,18 +43,20 @@ def files(folder: Path) -> list[str]:
 def test_a_finished_model_of_another_fit_is_replaced(run: Run, table: Path, other: Path, tmp_path: Path) -> None:
     model = tmp_path / "m.countless"
     assert run("fit", table, "-o", model, *FAST).code == 0
-    done = run("fit", other, "-o", model, "--resume", *FAST)
-    assert done.code == 0, done.err
-    assert f"nothing to resume: {model} is of another table, or the table has changed since; starting again" in done.err
+    result = run("fit", other, "-o", model, "--resume", *FAST)
+    assert result.code == 0, result.err
+    assert (
+        f"nothing to resume: {model} is of another table, or the table has changed since; starting again" in result.err
+    )
     assert load(model).columns == ("age", "score")
-    done = run("fit", other, "-o", model, "--resume", "--seed", "3", "--exclude", "score", *FAST)
-    assert done.code == 0, done.err
-    assert "had other options: --exclude was not given, now score, --seed was 0, now 3; starting again" in done.err
+    result = run("fit", other, "-o", model, "--resume", "--seed", "3", "--exclude", "score", *FAST)
+    assert result.code == 0, result.err
+    assert "had other options: --exclude was not given, now score, --seed was 0, now 3; starting again" in result.err
     assert load(model).columns == ("age",)
     before = model.read_bytes()
-    done = run("fit", other, "-o", model, "--resume", "--seed", "3", "--exclude", "score", *FAST)
-    assert done.code == 0
-    assert "is finished, of this table and with these options" in done.err
+    result = run("fit", other, "-o", model, "--resume", "--seed", "3", "--exclude", "score", *FAST)
+    assert result.code == 0
+    assert "is finished, of this table and with these options" in result.err
     assert model.read_bytes() == before
     os.utime(other, ns=(1, 1))
     assert (
@@ -69,9 +71,9 @@ def test_a_refit_that_was_killed_at_once_is_not_finished(run: Run, table: Path, 
     before = load(model).report["seconds"], model.stat().st_mtime_ns
     (tmp_path / "m.countless.run").write_text("{}")  # what a killed process leaves
     (tmp_path / "m.countless.checkpoint.partial").write_bytes(b"half")
-    done = run("fit", table, "-o", model, "--resume", *FAST)
-    assert done.code == 0, done.err
-    assert "was killed before its first checkpoint; starting again" in done.err
+    result = run("fit", table, "-o", model, "--resume", *FAST)
+    assert result.code == 0, result.err
+    assert "was killed before its first checkpoint; starting again" in result.err
     assert model.stat().st_mtime_ns != before[1]
     assert files(tmp_path) == ["m.countless"]
 
@@ -95,18 +97,18 @@ def test_other_options_are_told_before_the_table_is_read(
         ),
         (("--workload", queries), "it had another --workload"),
     ):
-        done = run("fit", table, "-o", model, "--resume", *change, *FAST)
-        assert done.code == 1
-        assert f"cannot continue from {model}.checkpoint: " in done.err
-        assert message in done.err
-        assert "counting" not in done.err
-    done = run("fit", table, "-o", model, "--columns", "nosuch", *FAST)  # a new fit that comes to nothing
-    assert done.code == 1
+        result = run("fit", table, "-o", model, "--resume", *change, *FAST)
+        assert result.code == 1
+        assert f"cannot continue from {model}.checkpoint: " in result.err
+        assert message in result.err
+        assert "counting" not in result.err
+    result = run("fit", table, "-o", model, "--columns", "nosuch", *FAST)  # a new fit that comes to nothing
+    assert result.code == 1
     assert files(tmp_path) == left
     with monkeypatch.context() as patch:  # what a fit is after training does not matter to the checkpoint
         patch.setattr("countless.train.loop._Run.epoch_of_steps", stop)
-        done = run("fit", table, "-o", model, "--resume", "--evidence", "5", *FAST)
-    assert done.code == 0, done.err
+        result = run("fit", table, "-o", model, "--resume", "--evidence", "5", *FAST)
+    assert result.code == 0, result.err
     assert load(model).info()["evidence"]["rows"] == 5
     assert files(tmp_path) == ["m.countless", "queries.sql"]
 

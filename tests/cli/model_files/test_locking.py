@@ -26,18 +26,18 @@ def test_a_second_fit_is_refused_and_a_killed_one_is_succeeded(run: Run, people:
     try:
         assert process.stderr is not None
         assert any("epoch" in line for line in process.stderr)
-        done = run("fit", people, "-o", model, *FAST)
-        assert done.code == 1
-        assert done.err.startswith(f"error: process {process.pid} (countless fit) is writing {model}: wait until")
-        assert "counting" not in done.err
+        result = run("fit", people, "-o", model, *FAST)
+        assert result.code == 1
+        assert result.err.startswith(f"error: process {process.pid} (countless fit) is writing {model}: wait until")
+        assert "counting" not in result.err
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
     assert lock_of(model).exists()
     stray = tmp_path / "m.countless.x1y2z3w4.partial"
     stray.write_bytes(b"a model that was cut short")
-    done = run("fit", people, "-o", model, "--exclude", "id", *FAST)
-    assert done.code == 0, done.err
+    result = run("fit", people, "-o", model, "--exclude", "id", *FAST)
+    assert result.code == 0, result.err
     assert [path.name for path in tmp_path.iterdir()] == [model.name]
 
 
@@ -46,9 +46,9 @@ def test_who_writes_is_told(run: Run, model: Path, people: Path, tmp_path: Path,
     output = Path(shutil.copy(model, tmp_path / "m.countless"))
     before = output.read_bytes()
     with held("calibrate", output):
-        done = run(*([command, people, "-o", output] if command == "fit" else [command, output, people]))
-    assert done.code == 1
-    assert f"process {os.getpid()} (countless calibrate) is writing {output}" in done.err
+        result = run(*([command, people, "-o", output] if command == "fit" else [command, output, people]))
+    assert result.code == 1
+    assert f"process {os.getpid()} (countless calibrate) is writing {output}" in result.err
     assert output.read_bytes() == before
     assert not lock_of(output).exists()
 

@@ -72,9 +72,9 @@ def test_the_help_of_update_has_headings(run: Run) -> None:
     ],
 )
 def test_errors_name_flags(run: Run, people: Path, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = run("fit", people, "-o", tmp_path / "m", *arguments)
-    assert done.code in (1, 2)
-    assert message in done.err
+    result = run("fit", people, "-o", tmp_path / "m", *arguments)
+    assert result.code in (1, 2)
+    assert message in result.err
     assert not list(tmp_path.iterdir())
 
 

@@ -26,9 +26,9 @@ def trial(idea: str, seconds: float, spread: float, table: str = "people") -> di
 def test_two_ideas_on_a_table(people: Path, tmp_path: Path, run: Run) -> None:
     command = ["bench", "ablation", str(people), "--exclude", "id", "--ideas", "paper,units-256", "--seconds", "1s"]
     command += ["--queries", "20", "-o", str(tmp_path / "out"), "--json"]
-    done = run(*command)
-    assert done.code == 0, done.err
-    record = json.loads(done.out)
+    result = run(*command)
+    assert result.code == 0, result.err
+    record = json.loads(result.out)
     assert [one["idea"] for one in record["trials"]] == ["paper", "units-256"]
     assert all(one["q_error"]["max"] >= 1 and one["epochs"] > 0 for one in record["trials"])
     assert str(people) not in json.dumps(record)
@@ -39,9 +39,9 @@ def test_two_ideas_on_a_table(people: Path, tmp_path: Path, run: Run) -> None:
 
 
 def test_an_unknown_idea(people: Path, run: Run) -> None:
-    done = run("bench", "ablation", people, "--ideas", "magic")
-    assert done.code == 2
-    assert "magic: choose from default, paper" in " ".join(done.err.split())
+    result = run("bench", "ablation", people, "--ideas", "magic")
+    assert result.code == 2
+    assert "magic: choose from default, paper" in " ".join(result.err.split())
 
 
 def test_ranks_of_two_lengths() -> None:

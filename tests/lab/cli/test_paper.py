@@ -84,10 +84,10 @@ class TestDataSets:
 
 class TestExhibits:
     def test_one(self, run: Run, swept: list[str], tmp_path: Path) -> None:
-        done = run("paper", "likelihoods", "adult", "--exclude", "fnlwgt", "--scale", "smoke", "-o", tmp_path / "out")
-        assert done.code == 0, done.err
-        assert "Multi-order(3)" in done.out
-        assert "wrote" in done.err
+        result = run("paper", "likelihoods", "adult", "--exclude", "fnlwgt", "--scale", "smoke", "-o", tmp_path / "out")
+        assert result.code == 0, result.err
+        assert "Multi-order(3)" in result.out
+        assert "wrote" in result.err
         names = {path.name for path in (tmp_path / "out").iterdir()}
         assert {f"likelihoods.{kind}" for kind in ("json", "md", "svg", "png")} <= names
         content = json.loads((tmp_path / "out" / "likelihoods.json").read_text())
@@ -106,9 +106,9 @@ class TestExhibits:
         assert record["command"].endswith("--scale smoke --orders 1 -o DIR")
 
     def test_all_gives_each_table_what_fits(self, run: Run, swept: list[str], tmp_path: Path) -> None:
-        done = run("paper", "all", "adult", "npm_urls", "--scale", "smoke", "-o", tmp_path / "out", "--json")
-        assert done.code == 0, done.err
-        output = json.loads(done.out)
+        result = run("paper", "all", "adult", "npm_urls", "--scale", "smoke", "-o", tmp_path / "out", "--json")
+        assert result.code == 0, result.err
+        output = json.loads(result.out)
         tables = {name: [one["data"]["name"] for one in facts] for name, facts in output["exhibits"].items()}
         assert tables.pop("text") == tables.pop("text-completion") == ["npm_urls"]
         assert set(tables) == {"summary", "main", "additions", "likelihoods", "sizes", "maskings", "completion"}
@@ -119,9 +119,9 @@ class TestExhibits:
         assert "npm_urls" in (tmp_path / "out" / "report.html").read_text()
 
     def test_all_without_text_says_so(self, run: Run, swept: list[str], tmp_path: Path) -> None:
-        done = run("paper", "all", "adult", "--scale", "smoke", "-o", tmp_path / "out")
-        assert done.code == 0
-        assert "no table of text only was given: text, text-completion left out" in done.err
+        result = run("paper", "all", "adult", "--scale", "smoke", "-o", tmp_path / "out")
+        assert result.code == 0
+        assert "no table of text only was given: text, text-completion left out" in result.err
         assert not (tmp_path / "out" / "text.json").exists()
 
     @pytest.mark.parametrize(
@@ -151,17 +151,17 @@ class TestExhibits:
     ) -> None:
         monkeypatch.chdir(tmp_path)
         scaled = code == 1 and arguments[0] != "report"
-        done = run("paper", *arguments, *(("--scale", "smoke") if scaled else ()))
-        assert done.code == code
-        assert phrase in done.err
+        result = run("paper", *arguments, *(("--scale", "smoke") if scaled else ()))
+        assert result.code == code
+        assert phrase in result.err
         assert swept == []
         assert not (tmp_path / "paper-results").exists()
 
     def test_another_scale_in_the_same_folder(self, run: Run, swept: list[str], tmp_path: Path) -> None:
         assert run("paper", "likelihoods", "adult", "--scale", "smoke", "-o", tmp_path / "out").code == 0
-        done = run("paper", "likelihoods", "adult", "--scale", "small", "-o", tmp_path / "out")
-        assert done.code == 1
-        assert "at the scale smoke, not small: choose another -o" in done.err
+        result = run("paper", "likelihoods", "adult", "--scale", "small", "-o", tmp_path / "out")
+        assert result.code == 1
+        assert "at the scale smoke, not small: choose another -o" in result.err
 
     def test_failures_are_listed_and_the_rest_is_written(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -170,23 +170,23 @@ class TestExhibits:
         monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", lambda *_: SweepOutcome(9, failed, ("one", "two")))
         partly = Pretended(lambda cell: "uniform" in cell.name)
         monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: partly)
-        done = run("paper", "main", "adult", "--scale", "smoke", "-o", tmp_path / "out")
-        assert done.code == 1
+        result = run("paper", "main", "adult", "--scale", "smoke", "-o", tmp_path / "out")
+        assert result.code == 1
         for phrase in (
             "7 cells failed; the same command tries again",
             "cell0: no memory",
             "and 2 more",
             "2 cells that",
         ):
-            assert phrase in done.err
+            assert phrase in result.err
         assert (tmp_path / "out" / "main.svg").exists()
 
     def test_nothing_at_all(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", lambda *_: SweepOutcome(0, {"a": "no"}, ()))
         monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: Pretended(lambda cell: False))
-        done = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
-        assert done.code == 1
-        assert "nothing is measured yet" in done.out
+        result = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
+        assert result.code == 1
+        assert "nothing is measured yet" in result.out
         assert json.loads((tmp_path / "out" / "sizes.json").read_text())["facts"] == []
 
     def test_stopped(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,16 +194,16 @@ class TestExhibits:
             raise KeyboardInterrupt
 
         monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", stopped)
-        done = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
-        assert done.code == 130
-        assert "the same command goes on from there" in done.err
+        result = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
+        assert result.code == 130
+        assert "the same command goes on from there" in result.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples(run: Run, command: str) -> None:
-    done = run("paper", command, "--help")
-    assert done.code == 0
-    assert f"countless paper {command}" in done.out.split("Examples")[1]
+    result = run("paper", command, "--help")
+    assert result.code == 0
+    assert f"countless paper {command}" in result.out.split("Examples")[1]
 
 
 def test_every_exhibit_is_a_command() -> None:

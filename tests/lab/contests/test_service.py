@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from countless import Estimator
-from countless_lab.contests.service import Heard, LoadTestOptions, _client, random_clauses
+from countless_lab.contests.service import ClientResults, LoadTestOptions, _client, random_clauses
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -18,9 +18,9 @@ __all__ = ["run"]
 
 def test_it_asks_and_compares(run: Run, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "serve.json"
-    done = run("bench", "serve", model, "--clients", 8, "--seconds", "0.5", "--clauses", 50, "-o", out, "--json")
-    assert done.code == 0, done.err
-    record = json.loads(done.out.splitlines()[-1])
+    result = run("bench", "serve", model, "--clients", 8, "--seconds", "0.5", "--clauses", 50, "-o", out, "--json")
+    assert result.code == 0, result.err
+    record = json.loads(result.out.splitlines()[-1])
     assert record == json.loads(out.read_text(encoding="utf-8"))
     assert record["requests"] > 8
     assert (record["cards"], record["refreshes"]) == (5, 50)
@@ -33,9 +33,9 @@ def test_it_asks_and_compares(run: Run, model: Path, tmp_path: Path) -> None:
 
 
 def test_a_service_that_does_not_start(run: Run, tmp_path: Path) -> None:
-    done = run("bench", "serve", tmp_path / "no.countless")
-    assert done.code == 1
-    assert "no such model file" in done.err
+    result = run("bench", "serve", tmp_path / "no.countless")
+    assert result.code == 1
+    assert "no such model file" in result.err
 
 
 def test_questions_can_be_answered(estimator: Estimator) -> None:
@@ -66,16 +66,16 @@ def test_what_is_wrong_is_counted(answer: bytes, wrong: bool, refused: bool, los
         with suppress(OSError):
             await writer.wait_closed()
 
-    async def asked() -> Heard:
-        heard = Heard()
+    async def asked() -> ClientResults:
+        results = ClientResults()
         async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             end = asyncio.get_running_loop().time() + 0.1
-            await _client(port, ["TRUE"], [3.0], LoadTestOptions(), 0, end, heard)
+            await _client(port, ["TRUE"], [3.0], LoadTestOptions(), 0, end, results)
             await asyncio.gather(*filter(None, replying))
-        return heard
+        return results
 
-    heard = asyncio.run(asked())
-    assert bool(heard.wrong) == wrong
-    assert bool(heard.refused) == refused
-    assert heard.lost > 0 or not lost
+    results = asyncio.run(asked())
+    assert bool(results.wrong) == wrong
+    assert bool(results.refused) == refused
+    assert results.lost > 0 or not lost

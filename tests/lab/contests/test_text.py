@@ -51,10 +51,10 @@ def test_a_model_without_text(model: Path) -> None:
 
 def test_the_command(run: Run, files: tuple[Path, Path]) -> None:
     few = ("--queries", "4", "--slow-queries", "2", "--mix-queries", str(len(KINDS)), "--samples", "10")
-    done = run("bench", "text", *files, *few, "--json")
-    assert done.code == 0, done.err
-    assert "does a string contain a piece" in done.out
-    assert json.loads(done.out.splitlines()[-1])["options"]["queries"] == 4
+    result = run("bench", "text", *files, *few, "--json")
+    assert result.code == 0, result.err
+    assert "does a string contain a piece" in result.out
+    assert json.loads(result.out.splitlines()[-1])["options"]["queries"] == 4
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

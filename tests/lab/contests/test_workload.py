@@ -56,7 +56,7 @@ def test_templates_are_sets_of_columns(people: Path) -> None:
 
 def test_the_command(run: Run, small: Path) -> None:
     few = ("--epochs", 1, "--templates", 2, "--queries", 5, "--asked", 8, "--seeds", 1)
-    done = run("bench", "workload", small, *few, "--json")
-    assert done.code == 0, done.err
-    assert "like the workload" in done.out
-    assert json.loads(done.out.splitlines()[-1])["options"]["queries"] == 5
+    result = run("bench", "workload", small, *few, "--json")
+    assert result.code == 0, result.err
+    assert "like the workload" in result.out
+    assert json.loads(result.out.splitlines()[-1])["options"]["queries"] == 5

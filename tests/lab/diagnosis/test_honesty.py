@@ -22,14 +22,14 @@ def test_every_question_is_counted_once(estimator: Estimator, people: Path) -> N
 
 def test_misses_are_listed(run: Run, model: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.setattr(honesty, "miss_factor", lambda truth, low, high: 3.0)
-    done = run("bench", "honesty", people, model, "--questions", "30", "--show", "2")
-    assert done.code == 0, done
-    assert done.out.count("off by 3.0x") == 2
-    assert "by more than a factor of 2" in done.out.splitlines()[-1]
+    result = run("bench", "honesty", people, model, "--questions", "30", "--show", "2")
+    assert result.code == 0, result
+    assert result.out.count("off by 3.0x") == 2
+    assert "by more than a factor of 2" in result.out.splitlines()[-1]
 
 
 def test_json(run: Run, model: Path, people: Path) -> None:  # noqa: F811
-    done = run("bench", "honesty", people, model, "--questions", "30", "--json")
-    record = json.loads(done.out)
+    result = run("bench", "honesty", people, model, "--questions", "30", "--json")
+    record = json.loads(result.out)
     assert set(record) == {"asked", "outside", "refused", "misses"}
     assert set(record["asked"].values()) == {2}

@@ -113,8 +113,8 @@ class TestReport:
         monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
         with pytest.raises(MissingExtraError, match=r"countless\[lab\]"):
             draw({})
-        done = run("bench", "growth", "-o", "never")
-        assert done.code == 1
+        result = run("bench", "growth", "-o", "never")
+        assert result.code == 1
         assert not Path("never").exists()
 
 
@@ -125,9 +125,9 @@ class TestCommand:
 
     def test_end_to_end(self, run: Run, tmp_path: Path) -> None:
         arguments = ("bench", "growth", "-o", tmp_path / "out", *OPTIONS, "--only", "batch")
-        done = run(*arguments, "--json")
-        assert done.code == 0, done.err
-        record = json.loads(done.out.splitlines()[-1])
+        result = run(*arguments, "--json")
+        assert result.code == 0, result.err
+        record = json.loads(result.out.splitlines()[-1])
         assert record == json.loads((tmp_path / "out" / "growth.json").read_text())
         assert (tmp_path / "out" / "growth.png").read_bytes().startswith(b"\x89PNG")
         assert [(point["dimension"], point["value"]) for point in record["points"]] == [("batch", 1), ("batch", 4)]
@@ -163,14 +163,14 @@ class TestCommand:
     )
     def test_errors(self, run: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, phrase: str) -> None:
         (tmp_path / "file").write_text("")
-        done = run("bench", "growth", *(argument.format(file=tmp_path / "file") for argument in arguments))
-        assert done.code == code
-        assert phrase in done.err
+        result = run("bench", "growth", *(argument.format(file=tmp_path / "file") for argument in arguments))
+        assert result.code == code
+        assert phrase in result.err
 
     def test_a_fit_that_fails(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PYTHONWARNINGS", "error")
         monkeypatch.setattr("countless_lab.cli.bench.growth.SIZES", replace(TINY, network=Network(hidden=2**40)))
-        done = run("bench", "growth", "-o", tmp_path / "out", *OPTIONS, "--only", "batch")
-        assert done.code == 1
-        assert "2 cells that need them did not run" in done.err
-        assert "2 cells not run: model-1500x3-" in done.err
+        result = run("bench", "growth", "-o", tmp_path / "out", *OPTIONS, "--only", "batch")
+        assert result.code == 1
+        assert "2 cells that need them did not run" in result.err
+        assert "2 cells not run: model-1500x3-" in result.err

@@ -322,21 +322,21 @@ class TestCommands:
         (tmp_path / "USCensus1990.data.txt").write_text("\n".join([",".join(CENSUS), *rows]) + "\n")
         monkeypatch.setenv("COUNTLESS_DATA", str(tmp_path))
         model = tmp_path / "m"
-        done = run("fit", "census", "-o", model, *FAST)
-        assert done.code == 1
-        assert "has 200 rows, and the census data 2,458,285" in done.err.splitlines()[-1]
+        result = run("fit", "census", "-o", model, *FAST)
+        assert result.code == 1
+        assert "has 200 rows, and the census data 2,458,285" in result.err.splitlines()[-1]
         monkeypatch.setitem(PAPER_DATA, "census", replace(PAPER_DATA["census"], rows=200))
-        done = run("fit", "census", "-o", model, *FAST)
-        assert done.code == 0, done.err
-        assert "200 rows, 68 columns" in done.err
+        result = run("fit", "census", "-o", model, *FAST)
+        assert result.code == 0, result.err
+        assert "200 rows, 68 columns" in result.err
         assert Estimator.load(model).columns == CENSUS[1:]
         assert run("evaluate", model, "census", "--queries", 5).code == 0
 
     def test_what_is_absent(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COUNTLESS_DATA", str(tmp_path))
-        done = run("fit", "kdd", "-o", tmp_path / "m")
-        assert done.code == 1
-        assert done.err == (
+        result = run("fit", "kdd", "-o", tmp_path / "m")
+        assert result.code == 1
+        assert result.err == (
             "error: no kdd data: download cup98LRN.txt from https://kdd.ics.uci.edu/databases/kddcup98/kddcup98.html "
             f"into {tmp_path}, or name its folder by COUNTLESS_DATA\n"
         )

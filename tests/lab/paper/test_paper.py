@@ -332,8 +332,8 @@ class TestNumbers:
         assert best([None], [""]) == [""]
 
     def test_a_single_value_has_no_deviation(self) -> None:
-        assert numbers.spread([2.0])["deviation"] is None
-        assert numbers.written(numbers.spread([2.0])) == "2.00"
+        assert numbers.mean_and_deviation([2.0])["deviation"] is None
+        assert numbers.written(numbers.mean_and_deviation([2.0])) == "2.00"
 
     def test_a_sheet_keeps_bars_out_of_markdown(self) -> None:
         assert "a\\|b" in Sheet("t", ("x",), (("a|b",),)).markdown()

@@ -27,8 +27,8 @@ def paper(*arguments: str) -> subprocess.CompletedProcess[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every exhibit at the scale smoke."""
     out = tmp_path_factory.mktemp("paper")
-    done = paper("all", "adult", "npm_urls", "--exclude", "fnlwgt", "--scale", "smoke", "-o", str(out))
-    assert done.returncode == 0, done.stderr
+    result = paper("all", "adult", "npm_urls", "--exclude", "fnlwgt", "--scale", "smoke", "-o", str(out))
+    assert result.returncode == 0, result.stderr
     return out
 
 
@@ -58,14 +58,14 @@ def test_a_second_run_has_nothing_to_do(folder: Path) -> None:
 
 def test_a_kind_of_model_that_a_plugin_brings(folder: Path) -> None:
     options = ("--exclude", "fnlwgt", "--scale", "smoke", "--kind", "pairwise")
-    done = paper("maskings", "adult", *options, "-o", str(folder))
-    assert done.returncode == 0, done.stderr
+    result = paper("maskings", "adult", *options, "-o", str(folder))
+    assert result.returncode == 0, result.stderr
     assert [one["data"]["name"] for one in facts(folder, "maskings")] == ["adult", "adult (pairwise)"]  # type: ignore[index]
 
 
 def test_the_report(folder: Path) -> None:
-    done = paper("report", str(folder))
-    assert done.returncode == 0, done.stderr
+    result = paper("report", str(folder))
+    assert result.returncode == 0, result.stderr
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") >= len(EXHIBITS)
     assert str(folder) not in page

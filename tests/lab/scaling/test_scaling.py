@@ -17,7 +17,7 @@ from countless.estimator.answers.estimate import Estimate
 from countless_lab.scaling.answers import ScaleAnswers, ask_method, method_figures, time_ratios
 from countless_lab.scaling.page import BEGIN, END, write_figures
 from countless_lab.scaling.questions import GroupQuestion, ScaleQuestions, ScaleTruth, count_truth, draw_questions
-from countless_lab.scaling.report import OWN
+from countless_lab.scaling.report import MODEL
 from countless_lab.scaling.samples import ask_sample, draw_sample, draw_sample_of_bytes
 from countless_lab.scoreboard.answers import Answers
 from tests.benchmarks.scripts import load_script
@@ -101,7 +101,7 @@ def test_times_are_compared_on_the_same_questions() -> None:
     questions = ScaleQuestions(
         [("a", "IN"), ("b", "OR"), ("c", "ILIKE")], [GroupQuestion("x", "a", "GROUP BY, LIKE")] * 2, []
     )
-    own = answers_of(OWN, [1.0, 100.0, 2.0], {0: 4.0, 1: 1.0})
+    own = answers_of(MODEL, [1.0, 100.0, 2.0], {0: 4.0, 1: 1.0})
     other = answers_of("exact", [50.0], {1: 8.0})
     assert time_ratios(other, own, questions) == {"columns": 50.0, "GROUP BY": 8.0}
 
@@ -113,7 +113,7 @@ def test_a_refused_question_is_an_answer_of_no_rows() -> None:
     def refuse(*question: str) -> Any:
         raise DataError("no")
 
-    figures = method_figures(ask_method(OWN, refuse, refuse, questions, truth, DataError), questions, truth)
+    figures = method_figures(ask_method(MODEL, refuse, refuse, questions, truth, DataError), questions, truth)
     assert figures["kinds"]["IN"]["q_error"]["max"] == 20
     assert figures["kinds"]["IN"]["refused"] == 1
     assert figures["kinds"]["GROUP BY, LIKE"]["q_error"]["max"] == 7
@@ -121,7 +121,7 @@ def test_a_refused_question_is_an_answer_of_no_rows() -> None:
     def answer(column: str, where: str) -> dict[str | None, Estimate]:
         return {None: Estimate("", 7, 0.0, 7, 7, 1.0, "", True, 0.0)}
 
-    figures = method_figures(ask_method(OWN, refuse, answer, questions, truth, DataError), questions, truth)
+    figures = method_figures(ask_method(MODEL, refuse, answer, questions, truth, DataError), questions, truth)
     assert figures["kinds"]["GROUP BY, LIKE"]["q_error"]["max"] == 5  # the group that the answer lacks
     assert figures["kinds"]["GROUP BY, LIKE"]["q_error"]["p50"] == 3  # between 1 and 5
 
@@ -138,8 +138,8 @@ def test_the_script_measures_parts_and_goes_on(table: Path, tmp_path: Path, caps
     assert 200 < rows[0] < 400
     assert rows[1] == 900
     for part in record["parts"]:
-        assert set(part["methods"]) >= {OWN, "sample", "same bytes", "DuckDB in memory", "DuckDB on Parquet"}
-        kinds = part["methods"][OWN]["kinds"]  # tables this small are kept whole: every count is exact
+        assert set(part["methods"]) >= {MODEL, "sample", "same bytes", "DuckDB in memory", "DuckDB on Parquet"}
+        kinds = part["methods"][MODEL]["kinds"]  # tables this small are kept whole: every count is exact
         assert all(facts["q_error"]["max"] == 1 for facts in kinds.values())
         assert part["behind_samples"] == []
     text = page.read_text()

@@ -200,9 +200,9 @@ def test_steps_have_a_model_before_they_ask_it(tmp_path: Path) -> None:
 
 
 def test_an_unknown_table_is_one_line(run: Run) -> None:  # noqa: F811
-    done = run("bench", "scoreboard", "nosuch", "-o", "results")
-    assert done.code == 1
-    assert "unknown table 'nosuch'" in done.err
+    result = run("bench", "scoreboard", "nosuch", "-o", "results")
+    assert result.code == 1
+    assert "unknown table 'nosuch'" in result.err
 
 
 def test_a_fit_that_fails_has_a_reason(tmp_path: Path) -> None:
@@ -220,10 +220,10 @@ def test_a_fit_that_fails_is_a_row(tmp_path: Path) -> None:
                 path.parent.mkdir(exist_ok=True)
                 save(path, [Query("a = 1", 1)]) if isinstance(step, DrawQuestions) else path.write_text("{}")
             store.write(step, {}, 1.0)
-    summary = summarize(steps[0].given, store, SweepOutcome(4, {steps[2].name: "no such file"}, ()))
+    summary = summarize(steps[0].table_run, store, SweepOutcome(4, {steps[2].name: "no such file"}, ()))
     assert summary["fits"] == [{"seed": 0, "failed": "no such file", "ask_failed": "there is no model"}]
     with pytest.raises(CountlessError, match="adult: preparing the table failed: no"):
-        summarize(steps[0].given, ResultStore(tmp_path / "none"), SweepOutcome(0, {steps[0].name: "no"}, ()))
+        summarize(steps[0].table_run, ResultStore(tmp_path / "none"), SweepOutcome(0, {steps[0].name: "no"}, ()))
 
 
 def test_answers_are_timed_and_refusals_counted() -> None:

@@ -79,7 +79,7 @@ def test_a_network_of_ipv6_is_one_client() -> None:
 
 
 def test_many_clients_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_limits, "MOST_CLIENTS", 10)
+    monkeypatch.setattr(client_limits, "MAX_CLIENTS", 10)
     limits = ClientLimits(rate=1, burst=1, clock=Clock())
     limits.enter("at work")
     for number in range(100):

@@ -1,4 +1,4 @@
-"""The files beside a model file: checkpoints and codes of a fit that was stopped, and what further training needs."""
+"""The files beside a model file: checkpoints and codes of a stopped fit, and the state for further training."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from countless.errors import TrainingError
 from countless.estimator.fitting.backends import checkpoint_of as of_network
 from countless.store import COLUMNS, TEXT
 
-MOST_KEPT = 250_000_000  # bytes of what further training needs; more is not kept unless it is asked for
+MOST_KEPT = 250_000_000  # bytes of the state for further training; a larger one is kept only on request
 
 
 def checkpoint_of(output: Path) -> Path:
-    """Where training towards ``output`` keeps its state."""
+    """The checkpoint of a fit of ``output``."""
     return output.with_name(output.name + ".checkpoint")
 
 
 def codes_of(output: Path) -> Path:
-    """Where a fit of ``output`` with limited memory keeps the table's codes."""
+    """The folder of codes of a fit of ``output`` with limited memory."""
     return output.with_name(output.name + ".codes")
 
 
 def training_of(output: Path) -> Path:
-    """Where what further training of ``output`` needs is kept."""
+    """The file with the state for further training of ``output``."""
     return output.with_name(output.name + ".training")
 
 
 def checkpoints_left(output: Path) -> list[Path]:
-    """What a stopped fit of ``output`` has left: a checkpoint of the columns' model, of text models, or both."""
+    """The checkpoints of a stopped fit of ``output``: of the network of columns, of that of text, or both."""
     return [path for path in checkpoint_files(output) if path.suffix != PARTIAL]
 
 
 def checkpoint_files(output: Path) -> list[Path]:
-    """The same, with checkpoints that were not finished when the process was killed."""
+    """The same, with partial checkpoints of a process that was killed."""
     return sorted(output.parent.glob(glob.escape(checkpoint_of(output).name) + "*"))
 
 
 def remove_checkpoints(output: Path) -> None:
     """Remove the checkpoints of a stopped fit of ``output`` and its record, but not the codes."""
-    for left in (*checkpoint_files(output), output.with_name(output.name + ".run")):
-        left.unlink(missing_ok=True)
+    for path in (*checkpoint_files(output), output.with_name(output.name + ".run")):
+        path.unlink(missing_ok=True)
 
 
 def keep_training(console: Console, beside: Path, output: Path, keep: bool | None) -> None:
-    """Keep what further training needs of the checkpoints of a fit that is finished."""
+    """Write the state for further training from the checkpoints of a finished fit."""
     if keep is False:
         return
     from countless.train.checkpoint import Checkpoint
 
     for name in (COLUMNS, TEXT):
-        checkpoint, kept = of_network(checkpoint_of(beside), name), of_network(training_of(output), name)
+        checkpoint, target = of_network(checkpoint_of(beside), name), of_network(training_of(output), name)
         if not checkpoint.exists():
             continue
         if keep is None and checkpoint.stat().st_size > MOST_KEPT:
             large = size(checkpoint.stat().st_size)
-            console.print(f"{kept.name} is not kept, since it would take {large}: --keep-training keeps it")
+            console.print(f"{target.name} is not kept, since it would take {large}: --keep-training keeps it")
             continue
         try:
-            Checkpoint.load(checkpoint).without_model().save(kept)
+            Checkpoint.load(checkpoint).without_model().save(target)
         except TrainingError as error:  # the model is written
             console.print(f"{error}; countless train will start without it", style="yellow", soft_wrap=True)
 

@@ -27,22 +27,22 @@ from countless.options import FitOptions, ResourceOptions, StorageOptions
 from countless.settings import names
 from countless.store import read
 
-REPORTED = "fit"  # in the report of a model: the record of the fit that made it
-UNRECORDED = ("table", "query", *names(ResourceOptions))  # the digest is that of the table; resources change no model
+REPORT_FIELD = "fit"  # the field of a model's report that holds the record of its fit
+UNRECORDED = ("table", "query", *names(ResourceOptions))  # the table has a digest; resources do not change the model
 TIME = ("epochs", "budget")
-AFTERWARDS = names(StorageOptions)  # what is made beside training: a fit may continue with others
+AFTER_TRAINING = names(StorageOptions)  # a fit may continue with other values of these
 
 
 @dataclass(frozen=True)
 class Run:
-    """The fit of a model with its checkpoints beside ``place``: a digest of its table, and its options by name."""
+    """A fit: the path that its checkpoints are beside, a digest of its table, and its options by name."""
 
-    place: Path
+    output: Path
     table: str | None
     options: Mapping[str, Any]
 
     @classmethod
-    def of(cls, place: Path, source: str, options: FitOptions, text_preset: str) -> Run:
+    def of(cls, output: Path, source: str, options: FitOptions, text_preset: str) -> Run:
         """The fit of ``source`` with these options."""
         reading, workload = options.reading, options.training.workload
         plain = {"text_preset": text_preset, **plain_options(options)}
@@ -50,12 +50,12 @@ class Run:
         if workload is not None:
             plain["workload"] = _file_digest(workload)
         source = with_csv_options(source, reading.csv)
-        return cls(place, table_digest(source, reading.table, reading.query), plain)
+        return cls(output, table_digest(source, reading.table, reading.query), plain)
 
     @property
     def path(self) -> Path:
         """The file that keeps the record."""
-        return self.place.with_name(self.place.name + ".run")
+        return self.output.with_name(self.output.name + ".run")
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the record and for the report of the model."""
@@ -63,24 +63,24 @@ class Run:
 
     def was_killed(self) -> bool:
         """Whether an earlier fit was killed before its first checkpoint."""
-        return self.path.exists() and not self.left
+        return self.path.exists() and not self.leftovers
 
     def require_same_options(self, longer: str) -> None:
         """Refuse to continue from checkpoints of a fit that had other options, if there is a record of it.
 
-        ``longer`` says what to do instead if only the time to train differs, if there is something.
-        Codes alone depend on a few options only, and their folder knows which.
+        ``longer`` says what to do if only the time to train differs. Codes alone depend on a few options, and their
+        folder records those.
         """
-        if not checkpoints_left(self.place):
+        if not checkpoints_left(self.output):
             return
         try:
-            facts = json.loads(self.path.read_text(encoding="utf-8"))
+            record = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return  # loading the checkpoint compares what it holds
-        if told := self._other_options(facts, AFTERWARDS):
-            only_time = longer and not self._other_options(facts, (*AFTERWARDS, *TIME))
+        if difference := self._other_options(record, AFTER_TRAINING):
+            only_time = longer and not self._other_options(record, (*AFTER_TRAINING, *TIME))
             raise TrainingError(
-                f"cannot continue from {' and '.join(map(str, self.left))}: {told}; "
+                f"cannot continue from {' and '.join(map(str, self.leftovers))}: {difference}; "
                 f"give the same options, or fit again without --resume{f'; {longer}' if only_time else ''}"
             )
 
@@ -90,8 +90,8 @@ class Run:
             report = read(model).report
         except ModelFileError:
             return f"{model} cannot be read"
-        facts = report.get(REPORTED)
-        if not isinstance(facts, dict):
+        record = report.get(REPORT_FIELD)
+        if not isinstance(record, dict):
             return f"{model} does not say how it was fitted"
         if self.table is None:
             return f"whether the table is still that of {model} cannot be known without reading it"
@@ -99,8 +99,8 @@ class Run:
             return f"{model} is of another table, or the table has changed since"
         if report.get("interrupted"):
             return f"{model} was stopped early, and its checkpoint is gone"
-        told = self._other_options(facts, TIME)  # a finished model is not fitted anew to train longer
-        return f"{model} had other options: {told}" if told else None
+        difference = self._other_options(record, TIME)  # a finished model is not fitted anew to train longer
+        return f"{model} had other options: {difference}" if difference else None
 
     @contextmanager
     def recorded(self, resume: bool) -> Iterator[None]:
@@ -108,51 +108,51 @@ class Run:
 
         The record of an earlier fit stays until this one trains, since its checkpoints do.
         """
-        if resume or not checkpoints_left(self.place):
+        if resume or not checkpoints_left(self.output):
             self._write()
         try:
             yield
         finally:
-            if not self.left:
+            if not self.leftovers:
                 self.path.unlink(missing_ok=True)
 
     def replace_earlier(self) -> None:
         """Remove the checkpoints of an earlier fit, when this one has begun to train from scratch."""
-        for left in checkpoint_files(self.place):
-            left.unlink(missing_ok=True)
+        for path in checkpoint_files(self.output):
+            path.unlink(missing_ok=True)
         self._write()
 
     @property
-    def left(self) -> list[Path]:
-        """What an earlier fit left to resume from: checkpoints, and the folder of codes."""
-        codes = codes_of(self.place)
-        return [*checkpoints_left(self.place), *([codes] if is_codes(codes) else [])]
+    def leftovers(self) -> list[Path]:
+        """The files of an earlier fit to resume from: checkpoints, and the folder of codes."""
+        codes = codes_of(self.output)
+        return [*checkpoints_left(self.output), *([codes] if is_codes(codes) else [])]
 
     def _write(self) -> None:
-        if self.place.parent.is_dir():
+        if self.output.parent.is_dir():
             write_whole(
                 self.path,
                 lambda partial: Path(partial).write_text(json.dumps(self.to_json()), encoding="utf-8"),
                 ModelFileError,
             )
 
-    def _other_options(self, facts: dict[str, Any], but: tuple[str, ...] = ()) -> str:
+    def _other_options(self, record: dict[str, Any], ignored: tuple[str, ...] = ()) -> str:
         """The options that differ from those of a record, with their values."""
-        before = facts.get("options")
+        before = record.get("options")
         if not isinstance(before, dict):
             return "its options are not known"
         differing = [
-            name for name in sorted(self.options) if name not in but and before.get(name) != self.options[name]
+            name for name in sorted(self.options) if name not in ignored and before.get(name) != self.options[name]
         ]
         if "workload" in differing:
             return "it had another --workload"
         return ", ".join(
-            f"--{name.replace('_', '-')} was {_told(before.get(name))}, now {_told(self.options[name])}"
+            f"--{name.replace('_', '-')} was {_printed(before.get(name))}, now {_printed(self.options[name])}"
             for name in differing
         )
 
 
-def _told(value: Any) -> str:
+def _printed(value: Any) -> str:
     if value is None or value == []:
         return "not given"
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -24,7 +24,7 @@ def lock_of(output: Path) -> Path:
 
 
 def hold(command: str, *outputs: Path) -> None:
-    """Keep other commands from writing ``outputs`` until the current command ends, and remove what killed ones left.
+    """Keep other commands from writing ``outputs`` until this command ends; remove partial files of killed commands.
 
     Raises:
         ModelFileError: another process is writing one of them; the message names it.
@@ -40,15 +40,14 @@ def hold(command: str, *outputs: Path) -> None:
 def held(command: str, output: Path) -> Iterator[None]:
     """Hold the lock of ``output`` inside this block.
 
-    The operating system gives up the lock of a process that ends, so a lock file that a killed process left behind
-    holds nobody up.
+    The operating system releases the lock of a process that ends, so the lock file of a killed process does no harm.
     """
     lock = lock_of(output)
     handle = _locked(lock, output)
     try:
-        facts = {"pid": os.getpid(), "command": command}
+        owner = {"pid": os.getpid(), "command": command}
         os.truncate(handle, 0)
-        os.pwrite(handle, json.dumps(facts).encode(), 0)
+        os.pwrite(handle, json.dumps(owner).encode(), 0)
         yield
     finally:
         with suppress(OSError):
@@ -57,7 +56,7 @@ def held(command: str, output: Path) -> Iterator[None]:
 
 
 def _locked(lock: Path, output: Path) -> int:
-    """The open lock file, once it is locked and still the one that the name means."""
+    """Open and lock the lock file, and make sure that its owner has not removed it meanwhile."""
     while True:
         try:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -66,11 +65,11 @@ def _locked(lock: Path, output: Path) -> int:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            facts = _facts(handle)
+            owner = _owner(handle)
             os.close(handle)
-            who = f"process {facts['pid']} (countless {facts['command']})" if facts else "another process"
+            process = f"process {owner['pid']} (countless {owner['command']})" if owner else "another process"
             raise ModelFileError(
-                f"{who} is writing {output}: wait until it has ended, or choose another -o; nothing was changed"
+                f"{process} is writing {output}: wait until it has ended, or choose another -o; nothing was changed"
             ) from None
         except OSError:
             return handle  # a file system without locks: continue without one
@@ -80,10 +79,10 @@ def _locked(lock: Path, output: Path) -> int:
         os.close(handle)  # its owner removed it before we had it
 
 
-def _facts(handle: int) -> dict[str, Any] | None:
+def _owner(handle: int) -> dict[str, Any] | None:
     """The process that holds a lock, or None if it has not written its number yet."""
     try:
-        facts = json.loads(os.pread(handle, 4096, 0))
-        return {"pid": int(facts["pid"]), "command": str(facts["command"])}
+        owner = json.loads(os.pread(handle, 4096, 0))
+        return {"pid": int(owner["pid"]), "command": str(owner["command"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -14,10 +14,10 @@ from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.location import SEPARATOR, locate, shown
 from countless.estimator.estimator import Estimator
 
-FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # a model of fewer epochs that has seen fewer rows is worth a warning
+FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # fewer epochs and fewer rows are worth a warning
 HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: the model has hardly learned how columns depend on each other"
-FEW_STRINGS = 300_000  # a text model that has seen fewer, and not all of them once, is worth a warning
-MORE_EVIDENCE = 5  # times as many rows as the file has, where error bars are wide
+FEW_STRINGS = 300_000  # fewer strings, and less than an epoch, are worth a warning
+MORE_EVIDENCE = 5  # times as many evidence rows are suggested where error bars are wide
 LONG_TEXT = 100  # characters: a shorter --max-length trains faster
 BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
 
@@ -30,18 +30,18 @@ def table_words(source: str | CsvFile, table: str | None = None, query: str | No
     >>> table_words(CsvFile("a.csv", {"nullstr": ["", "-"], "types": {"id": "UUID"}}))
     ['a.csv', '--csv', 'nullstr=', '--csv', 'nullstr=-', '--csv', 'types=id:UUID']
     """
-    path, chosen = os.fspath(source), table or query
+    path, selection = os.fspath(source), table or query
     location = locate(path, table, query)
     if location is not None and not location.place:
         return [str(location.query)]
     options = source.options if isinstance(source, CsvFile) else {}
-    pairs = [(name, each) for name, value in options.items() for each in _each(value)]
+    pairs = [(name, text) for name, value in options.items() for text in _option_texts(value)]
     flags = [word for name, value in pairs for word in ("--csv", f"{name}={value}")]
-    return [shown(f"{path}{SEPARATOR}{chosen}" if chosen else path), *flags]
+    return [shown(f"{path}{SEPARATOR}{selection}" if selection else path), *flags]
 
 
-def _each(value: Any) -> list[Any]:
-    """The values of a CSV option, as the command line takes them one by one."""
+def _option_texts(value: Any) -> list[Any]:
+    """The values of a CSV option, one for each --csv flag."""
     if isinstance(value, Mapping):
         return [f"{column}:{kind}" for column, kind in value.items()]
     return value if isinstance(value, list) else [value]
@@ -49,17 +49,17 @@ def _each(value: Any) -> list[Any]:
 
 def longer_training(output: Path, table: Sequence[str], workload: Any = None, budget: str = "5m") -> str:
     """The command that trains a model longer."""
-    given = ["--workload", str(workload)] if isinstance(workload, str | Path) else []
-    return shlex.join(["countless", "train", str(output), *table, "--budget", budget, *given])
+    workload_flags = ["--workload", str(workload)] if isinstance(workload, str | Path) else []
+    return shlex.join(["countless", "train", str(output), *table, "--budget", budget, *workload_flags])
 
 
-def more_evidence(rows: int, kept: int) -> str:
+def more_evidence(rows: int, evidence_rows: int) -> str:
     """The option of a fit that keeps five times as many rows of the table's ``rows`` as the file has, or all.
 
     >>> more_evidence(3_000_000, 100_000), more_evidence(150_000, 100_000), more_evidence(150_000, 0)
     ('--evidence 500000', '--evidence all', '--evidence all')
     """
-    more = MORE_EVIDENCE * max(kept, DEFAULT_ROWS)
+    more = MORE_EVIDENCE * max(evidence_rows, DEFAULT_ROWS)
     return f"--evidence {'all' if more >= rows else more}"
 
 
@@ -79,7 +79,7 @@ def _more_needed(report: Mapping[str, Any]) -> float:
 
 
 def short_training(estimator: Estimator, path: Path, table: Sequence[str], workload: Any = None) -> list[str]:
-    """A warning for each network that was trained too little, with a command that mends it."""
+    """A warning for each network that was trained too little, with the command that trains it longer."""
     report, schema = estimator.report, estimator.schema
     seconds = sum(part["seconds"] for part in (report, report.get("text", {})) if "seconds" in part)
     hints, times_as_long = [], 1.0
@@ -88,12 +88,12 @@ def short_training(estimator: Estimator, path: Path, table: Sequence[str], workl
         times_as_long = _more_needed(report)
     text = report.get("text")
     if text is not None and text["epochs"] < 1 and text["rows_seen"] < FEW_STRINGS:
-        seen, longest = text["rows_seen"], max(column.length for column in schema.texts)
-        times_as_long = max(times_as_long, min(text["train_rows"], FEW_STRINGS) / max(seen, 1))
+        strings, longest = text["rows_seen"], max(column.length for column in schema.texts)
+        times_as_long = max(times_as_long, min(text["train_rows"], FEW_STRINGS) / max(strings, 1))
         shorter = f", or fit it again with a --max-length below {longest}" if longest >= LONG_TEXT else ""
         names = ", ".join(text["columns"])
         hints.append(
-            (f"the text of {names} was trained on {seen:,} of {text['train_rows']:,} strings, too few", shorter)
+            (f"the text of {names} was trained on {strings:,} of {text['train_rows']:,} strings, too few", shorter)
         )
     more = budget_for(seconds * max(1.0, times_as_long - 1.0))
     longer = f"train longer: {longer_training(path, table, workload, more)}"  # the same for both

@@ -1,4 +1,4 @@
-"""The frame of commands that make another model from a model file: ``train``, ``update`` and ``calibrate``."""
+"""What ``train``, ``update`` and ``calibrate`` share: they load a model file, and write a new model in its place."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def rewritten(
     make: Callable[[Estimator, FitView], Estimator],
     beside: AbstractContextManager[None] | None = None,
 ) -> Estimator:
-    """Write to ``output`` what ``make`` makes of a model and its ``table``. Ctrl-C leaves the old file unchanged.
+    """Load ``model``, make a new one of it with ``make``, and write it to ``output``.
 
-    Files that it needs ``beside`` the output are there until it is written.
+    Ctrl-C leaves the old file unchanged. ``beside`` provides files that ``make`` needs beside the output.
     """
     require_writable(output)
     hold(command, output)
@@ -44,12 +44,12 @@ def rewritten(
     require_file(with_default_options(table, estimator.schema.csv))
     try:
         with beside or nullcontext(), FitView(console) as view:
-            made = make(estimator, view)
-            made.save(output)
+            result = make(estimator, view)
+            result.save(output)
     except KeyboardInterrupt:
         console.print(f"\nstopped, and nothing was written: {model} is unchanged", style="yellow", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
-    return made
+    return result
 
 
 def summarize_written(estimator: Estimator, output: Path, lines: Sequence[str] = (), more: str = "") -> None:
@@ -61,10 +61,10 @@ def summarize_written(estimator: Estimator, output: Path, lines: Sequence[str] =
 
 
 def require_whole(report: dict[str, Any], model: Path, table: Sequence[str]) -> None:
-    """Say what a model that was written lacks, and which command adds it.
+    """Raise an error if a model was written without error bars; it names the command that adds them.
 
     Raises:
-        TrainingError: a step after training failed, so that the model was written without what it makes.
+        TrainingError: the model could not be calibrated.
     """
     missing = missing_parts(report)
     if CALIBRATION in missing:

@@ -34,22 +34,22 @@ def _read(context: click.Context, parameter: click.Parameter, path: Path | None)
         return
     try:
         with open_regular(path) as file:
-            given = tomllib.loads(file.read().decode("utf-8"))
+            config = tomllib.loads(file.read().decode("utf-8"))
     except (OSError, CountlessError, ValueError) as error:
         raise click.BadParameter(f"{path}: {error}", context, parameter) from None
-    known = {each.name: each for each in context.command.params if each.name and each is not parameter}
+    options = {option.name: option for option in context.command.params if option.name and option is not parameter}
     values: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in config.items():
         name = key.replace("-", "_")
-        if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f": did you mean {close[0]!r}?" if close else f"; the options are {', '.join(sorted(known))}"
+        if name not in options:
+            close = difflib.get_close_matches(name, options, 1)
+            hint = f": did you mean {close[0]!r}?" if close else f"; the options are {', '.join(sorted(options))}"
             raise click.BadParameter(f"{path} has an unknown option {key!r}{hint}", context, parameter)
-        values[name] = _as_given(known[name], value)
+        values[name] = _as_parameter_value(options[name], value)
     context.default_map = {**(context.default_map or {}), **values}
 
 
-def _as_given(parameter: click.Parameter, value: Any) -> Any:
+def _as_parameter_value(parameter: click.Parameter, value: Any) -> Any:
     """A TOML value as the parameter takes it: a table as pairs, a list of names or expressions as a tuple."""
     if isinstance(value, Mapping) and parameter.multiple:
         return tuple(value.items())
@@ -58,4 +58,4 @@ def _as_given(parameter: click.Parameter, value: Any) -> Any:
         return tuple(value)
     if isinstance(value, str) and expressions:
         return (value,)
-    return str(value) if isinstance(value, Mapping | list) else value  # of which its type says what is wrong
+    return str(value) if isinstance(value, Mapping | list) else value  # the parameter's type reports what is wrong

@@ -60,17 +60,17 @@ class Names(click.ParamType[tuple[str, ...]]):
         return value if isinstance(value, tuple) else split_names(value)
 
 
-class Among(Names):
-    """Some of the names that there are, between commas."""
+class ChosenNames(Names):
+    """Names between commas, each of which is one of ``choices``."""
 
-    def __init__(self, known: Iterable[str]) -> None:
-        self.known = tuple(known)
+    def __init__(self, choices: Iterable[str]) -> None:
+        self.choices = tuple(choices)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         names = super().convert(value, param, ctx)
-        unknown = [name for name in names if name not in self.known]
+        unknown = [name for name in names if name not in self.choices]
         if unknown or not names:
-            self.fail(f"{', '.join(unknown) or 'nothing'}: choose from {', '.join(self.known)}", param, ctx)
+            self.fail(f"{', '.join(unknown) or 'nothing'}: choose from {', '.join(self.choices)}", param, ctx)
         return names
 
 
@@ -96,7 +96,7 @@ class CsvSetting(click.ParamType[tuple[str, Any]]):
 
 
 def csv_settings(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any] | None:
-    """The settings by name; an option of several values may be repeated."""
+    """The settings by name; an option that takes several values may be repeated."""
     options: dict[str, Any] = {}
     for name, value in pairs:
         if isinstance(value, list):
@@ -136,13 +136,13 @@ def model_argument(command: Command) -> Command:
 
 
 def table_argument(name: str = "table") -> Callable[[Command], Command]:
-    """TABLE, and --csv, which says how to read it if it is a CSV file: the command gets a path or a CsvFile."""
+    """TABLE, and --csv with the options of a CSV file: the command receives a path or a CsvFile."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def read_as_csv(*args: Any, csv: dict[str, Any] | None, **given: Any) -> Any:
-            given[name] = with_csv_options(given[name], csv)
-            return command(*args, **given)
+        def read_as_csv(*args: Any, csv: dict[str, Any] | None, **arguments: Any) -> Any:
+            arguments[name] = with_csv_options(arguments[name], csv)
+            return command(*args, **arguments)
 
         decorated: Any = click.argument(name)(csv_option(read_as_csv))
         return decorated  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from countless.options import FitOptions, TextNetwork
 from countless.settings import Options, Setting, setting_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Made = TypeVar("Made", bound=Options)
+OptionsT = TypeVar("OptionsT", bound=Options)
 CSV = re.compile(r"csv=\{(.*?)\}")
 TYPES: dict[str, click.ParamType[Any]] = {
     "columns": Names(),
@@ -84,11 +84,11 @@ def _type(setting: Setting) -> click.ParamType[Any]:
     if setting.choices:
         return click.Choice(setting.choices)
     if setting.kind == "whole":
-        return click.IntRange(_whole(setting.least), _whole(setting.most))
+        return click.IntRange(_int_bound(setting.least), _int_bound(setting.most))
     return TYPES.get(setting.kind, click.STRING)
 
 
-def _whole(bound: float | None) -> int | None:
+def _int_bound(bound: float | None) -> int | None:
     return None if bound is None else int(bound)
 
 
@@ -97,29 +97,29 @@ def _flag(field: Field[Any]) -> str:
 
 
 def _parameter(field: Field[Any]) -> str:
-    """The name under which Click hands the value on."""
+    """The name of the command's argument for this field."""
     return _flag(field).partition("/")[0].removeprefix("--").replace("-", "_")
 
 
-def made_from(options: type[Made], given: Mapping[str, Any], **others: Any) -> Made:
-    """The options that a command was given, and ``others`` that have no flag."""
+def options_of(options: type[OptionsT], values: Mapping[str, Any], **unflagged: Any) -> OptionsT:
+    """Options with the ``values`` of a command's flags, and with values of fields that have no flag."""
     flagged = [field for field in fields(options) if setting_of(field).help]
-    return options(**{field.name: given[_parameter(field)] for field in flagged}, **others)
+    return options(**{field.name: values[_parameter(field)] for field in flagged}, **unflagged)
 
 
 def with_flags(error: OptionError) -> str:
-    """The message of an error, with flags instead of arguments."""
+    """The message of an error, with flags in place of arguments."""
     text_flags = {TextNetwork.prefix + field.name: _flag(field) for field in fields(TextNetwork)}
     return error.shown(lambda name: text_flags.get(name, f"--{name.replace('_', '-')}".replace("--csv.", "--csv ")))
 
 
 def with_csv_flags(message: str) -> str:
-    """A message of the library, with flags instead of the argument ``csv``.
+    """A message of the library, with --csv flags in place of the argument ``csv``.
 
     >>> print(with_csv_flags("add csv={'delim': ';', 'thousands': '.'}"))
     add --csv delim=';' --csv thousands='.'
     """
-    return CSV.sub(lambda found: re.sub(r"'(\w+)': ('.*?')(, )?", r"--csv \1=\2 ", found[1]).rstrip(), message)
+    return CSV.sub(lambda match: re.sub(r"'(\w+)': ('.*?')(, )?", r"--csv \1=\2 ", match[1]).rstrip(), message)
 
 
 def plain_options(options: FitOptions) -> dict[str, Any]:

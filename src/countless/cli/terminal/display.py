@@ -23,12 +23,12 @@ from countless.human_format import plural as plural
 from countless.human_format import size as size
 
 NARROWEST = 120
-MOST_NAMED = 3  # columns with a grid
+MAX_NAMED = 3  # columns with a grid
 WARNING = "yellow"  # the style of a warning
 
 rows = format_rows
 WIDE = 5.0  # an error bar with a larger factor between its ends is hardly useful
-FEW = ("0-1", "1-10")  # rows: such intervals are always wide
+SMALL_COUNTS = ("0-1", "1-10")  # rows: such intervals are always wide
 UNCALIBRATED = (
     "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "
     "(countless calibrate MODEL TABLE asks some)"
@@ -36,7 +36,7 @@ UNCALIBRATED = (
 
 
 class CommandConsole(Console):
-    """A console that remembers its warnings, and raises BrokenPipeError when its reader is gone.
+    """A console that remembers its warnings, and raises BrokenPipeError when the pipe it writes to is closed.
 
     With ``only_warnings`` it prints nothing else, and with ``as_json`` each message is a line of JSON.
     """
@@ -52,18 +52,18 @@ class CommandConsole(Console):
         return self.is_terminal and not self.only_warnings and not self.as_json
 
     def print(self, *objects: Any, style: Any = None, **about: Any) -> None:
-        """Print as rich does, unless it is neither wanted nor a warning."""
+        """Print as rich does, or as JSON; with ``only_warnings`` print warnings alone."""
         if style == WARNING:
             self.warnings.append(" ".join(map(str, objects)))
-        if self.as_json and all(isinstance(each, str) for each in objects):
+        if self.as_json and all(isinstance(text, str) for text in objects):
             self.event("warning" if style == WARNING else "message", message=" ".join(objects))
         elif style == WARNING or not (self.only_warnings or self.as_json):
             super().print(*objects, style=style, **about)
 
-    def event(self, kind: str, **facts: Any) -> None:
-        """Write a line of JSON, if it is wanted."""
+    def event(self, kind: str, **fields: Any) -> None:
+        """Write a line of JSON, if the console prints JSON."""
         if self.as_json and (kind == "warning" or not self.only_warnings):
-            self.file.write(json.dumps({"event": kind, **facts}, ensure_ascii=False) + "\n")
+            self.file.write(json.dumps({"event": kind, **fields}, ensure_ascii=False) + "\n")
             self.file.flush()
 
     def on_broken_pipe(self) -> None:
@@ -81,21 +81,21 @@ def progress(only_warnings: bool = False, as_json: bool = False) -> CommandConso
 
 
 def wrote(count: int, noun: str, path: Path) -> None:
-    """Say on standard error what is in a file now."""
+    """Say on standard error how many rows were written to a file."""
     progress().print(f"wrote {plural(count, noun)} to {path}", soft_wrap=True)
 
 
-def asked_for(queries: int, column_sets: int) -> str:
-    """What a workload is about.
+def workload_summary(queries: int, column_sets: int) -> str:
+    """The numbers of clauses and of sets of columns in a workload.
 
-    >>> asked_for(200, 10)
+    >>> workload_summary(200, 10)
     '200 clauses about 10 sets of columns'
     """
     return f"{plural(queries, 'clause')} about {plural(column_sets, 'set')} of columns"
 
 
 def validation(unit: str, train: float | None, masked: float | None, unmasked: float | None) -> str:
-    """How many bits a model needs for rows that it was not trained on, or for others if none are held out.
+    """The bits per unit that a model needs for validation rows, or for training rows if there are no others.
 
     >>> validation("row", 38.1, 38.95, 28.59)
     'validation: 38.95 bits/row with columns masked, 28.59 without'
@@ -103,17 +103,17 @@ def validation(unit: str, train: float | None, masked: float | None, unmasked: f
     ('training rows: 2.10 bits/character, none are held out for validation', '')
     """
     if masked is not None and unmasked is not None:
-        what = "columns" if unit == "row" else "text"
-        return f"validation: {masked:.2f} bits/{unit} with {what} masked, {unmasked:.2f} without"
+        masked_input = "columns" if unit == "row" else "text"
+        return f"validation: {masked:.2f} bits/{unit} with {masked_input} masked, {unmasked:.2f} without"
     return "" if train is None else f"training rows: {train:.2f} bits/{unit}, none are held out for validation"
 
 
 def trained(report: dict[str, Any]) -> str:
-    """How long a model was trained, and how well it knows rows that it was not trained on."""
+    """How long a model was trained, and its bits on validation rows."""
     bits = (report.get(name) for name in ("train_bits", "masked_bits", "unmasked_bits"))
     time = f" in {duration(report['seconds'])}" if "seconds" in report else ""
-    told = validation(report.get("unit", "row"), *bits)
-    return "; ".join(filter(None, (f"{plural(report.get('epochs', 0), 'epoch')}{time}", told)))
+    bits_text = validation(report.get("unit", "row"), *bits)
+    return "; ".join(filter(None, (f"{plural(report.get('epochs', 0), 'epoch')}{time}", bits_text)))
 
 
 def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
@@ -142,7 +142,7 @@ def columns_table(schema: Schema) -> Table:
 
 
 def plain_table(*headings: str, right: Iterable[str] = ()) -> Table:
-    """A table without lines; the numbers in the columns of ``right``, after the others, end at the right."""
+    """A table without lines. The columns of ``right`` follow the others, and are aligned right."""
     table = Table(*headings, box=None, pad_edge=False, header_style="bold")
     for heading in right:
         table.add_column(heading, justify="right")
@@ -150,7 +150,7 @@ def plain_table(*headings: str, right: Iterable[str] = ()) -> Table:
 
 
 def known_values(columns: Iterable[Column]) -> str:
-    """How many of the values of columns with a grid the file holds, where it holds most of them first.
+    """How many of their values the file holds of columns with a grid, the largest share first.
 
     >>> from countless.data.columns.grids.grid import Grid
     >>> grid = Grid(starts=(0,), shares=(0.0, 1.0), distinct=(3,))
@@ -159,13 +159,13 @@ def known_values(columns: Iterable[Column]) -> str:
     """
     grids = [column for column in columns if column.grid is not None]
     grids.sort(key=lambda column: len(column.values) / column.distinct, reverse=True)
-    told = [f"of {column.name} {len(column.values):,} of {column.distinct:,} values" for column in grids[:MOST_NAMED]]
-    rest = grids[MOST_NAMED:]
-    return ", ".join([*told, *([f"of {plural(len(rest), 'more column')} a smaller share"] if rest else [])])
+    lines = [f"of {column.name} {len(column.values):,} of {column.distinct:,} values" for column in grids[:MAX_NAMED]]
+    unnamed = grids[MAX_NAMED:]
+    return ", ".join([*lines, *([f"of {plural(len(unnamed), 'more column')} a smaller share"] if unnamed else [])])
 
 
 def distinct(text: TextColumn) -> str:
-    """How many distinct strings a text column has; of an estimate the first three digits.
+    """How many distinct strings a text column has; an estimate has three digits.
 
     >>> distinct(TextColumn("t", "VARCHAR", "abc", 100, False, 7_311_952))
     '7,311,952'
@@ -178,7 +178,7 @@ def distinct(text: TextColumn) -> str:
 
 
 def characters(text: TextColumn) -> str:
-    """What of a text column's strings is modelled.
+    """How many characters of a text column, and how much of each string, the model reads.
 
     >>> characters(TextColumn("t", "VARCHAR", "abc", 100, False, 9, (("é", 2),), (9, 9, 9), cut=3))
     '3 characters (1 rarer one as unknown), up to 100 of a string (3 strings are cut there)'
@@ -190,7 +190,7 @@ def characters(text: TextColumn) -> str:
 
 
 def error_bars(interval: dict[str, Any]) -> str:
-    """What the error bars of a model promise, and what they do on its own calibration queries.
+    """How often a model's error bars hold on its calibration queries, and how wide they are.
 
     >>> widths = {"0-1": None, "1-10": 3.2, "10-100": 1.5}
     >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}).replace("; ", "\\n"))
@@ -199,15 +199,15 @@ def error_bars(interval: dict[str, Any]) -> str:
     """
     if interval["coverage"] is None:
         return UNCALIBRATED
-    told = [f"{factor(value)} times for {name}" for name, value in interval["width"].items() if value is not None]
-    first, *others = told
-    times = ", ".join([first.replace(" times for ", " times the low end for counts of "), *others])
-    held = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration questions are inside their"
-    return f"{held} {interval['level']:.0%} error bar; the high end is {times}"
+    widths = [f"{factor(value)} times for {name}" for name, value in interval["width"].items() if value is not None]
+    first, *more_widths = widths
+    times = ", ".join([first.replace(" times for ", " times the low end for counts of "), *more_widths])
+    coverage = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration questions are inside their"
+    return f"{coverage} {interval['level']:.0%} error bar; the high end is {times}"
 
 
 def wide_intervals(interval: dict[str, Any]) -> str | None:
-    """For which counts error bars are too wide to be of much use, if there are any; those of a few rows always are.
+    """For which counts error bars are too wide to be useful; None if for none. Those of a few rows are always wide.
 
     >>> wide_intervals({"width": {"0-1": 9.0, "1-10": 9.0, "10-100": 9.0, "100-1000": 1.5, "1000+": 1.1}})
     'intervals are wide for counts under 100'
@@ -216,7 +216,7 @@ def wide_intervals(interval: dict[str, Any]) -> str | None:
     >>> wide_intervals({"width": {"1-10": 9.0, "10-100": 2.0}})
     """
     wide = [name for name, times in interval["width"].items() if times is not None and times > WIDE]
-    upper = [name.partition("-")[2] for name in wide if name not in FEW]
+    upper = [name.partition("-")[2] for name in wide if name not in SMALL_COUNTS]
     if not upper:
         return None
     return (

@@ -25,7 +25,6 @@ from countless.cli.model_files.longer_training import longer_training, more_evid
 from countless.cli.parameters.settings import with_csv_flags
 from countless.cli.terminal.display import (
     CommandConsole,
-    asked_for,
     characters,
     columns_table,
     duration,
@@ -36,6 +35,7 @@ from countless.cli.terminal.display import (
     trained,
     validation,
     wide_intervals,
+    workload_summary,
 )
 from countless.data.columns.schema import Schema
 from countless.data.encoding.available_memory import peak_memory
@@ -65,13 +65,13 @@ KINDS_OF_STAGES = (
     ("calibrating", "error bars"),
 )
 CSV_FLAG = "--csv "
-MANY_CUT = 0.05  # this many strings that are cut are worth a warning
+MANY_CUT = 0.05  # a larger share of strings that are cut is worth a warning
 LINE_SECONDS, EVENT_SECONDS = 10.0, 1.0  # without a terminal: at most one line, or JSON event, in this time
 TRAINING_FACTS = ("epoch", "loss", "train_bits", "masked_bits", "unmasked_bits", "rows_per_second", "seconds_left")
 
 
 class FitView(Listener):
-    """Shows a fit on ``console``: a live bar on a terminal, a line now and then elsewhere.
+    """Shows a fit on ``console``: with a bar on a terminal, otherwise with a line every few seconds.
 
     The budget ends at ``ends``, by ``time.monotonic``.
     """
@@ -83,7 +83,7 @@ class FitView(Listener):
         self._on_training = on_training
         self.last = ""
         self.trained = False
-        self.read_otherwise: list[str] = []  # how the table should perhaps be read: said again at the end
+        self.csv_notices: list[str] = []  # hints to read the CSV file with other options, repeated at the end
         self._text_left, self._fraction = False, 1.0
         self._last_line = 0.0
         self._stage_began = time.monotonic()
@@ -128,9 +128,9 @@ class FitView(Listener):
     def loading(self, done: int, expected: int | None) -> None:
         if not done:
             self.stage("reading from PostgreSQL")
-        known = expected is not None and expected >= done
-        text = f"{plural(done, 'row')}{f' of about {expected:,}' if known else ''}"
-        self._show(done / expected if known and expected else 0.0, text, text if done else None)
+        is_plausible = expected is not None and expected >= done
+        text = f"{plural(done, 'row')}{f' of about {expected:,}' if is_plausible else ''}"
+        self._show(done / expected if is_plausible and expected else 0.0, text, text if done else None)
 
     def table(self, schema: Schema) -> None:
         self._text_left = bool(schema.texts)
@@ -148,13 +148,13 @@ class FitView(Listener):
             self.console.print(f"left out {column.name}: {column.reason}", style="yellow", soft_wrap=True)
 
     def notice(self, message: str) -> None:
-        shown = with_csv_flags(message)
-        if CSV_FLAG in shown:
-            self.read_otherwise.append(shown)
-        self.console.print(shown, style="yellow", soft_wrap=True)
+        text = with_csv_flags(message)
+        if CSV_FLAG in text:
+            self.csv_notices.append(text)
+        self.console.print(text, style="yellow", soft_wrap=True)
 
     def workload(self, asked: WorkloadColumns) -> None:
-        self.console.print(f"workload: {asked_for(asked.queries, len(asked.sets))}")
+        self.console.print(f"workload: {workload_summary(asked.queries, len(asked.sets))}")
         if asked.passed_over:
             passed_over = plural(asked.passed_over, "clause")
             hint = f"skipped {passed_over} of the workload: they have no filter, or only filters on text"
@@ -168,8 +168,8 @@ class FitView(Listener):
             f"epoch {progress.epoch}{epochs}  loss {progress.loss:.2f}  {measured + '  ' if measured else ''}"
             f"{progress.rows_per_second:,.0f} rows/s  {duration(progress.seconds_left)} left"
         )
-        facts = {name: getattr(progress, name) for name in TRAINING_FACTS}
-        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}", **facts)
+        fields = {name: getattr(progress, name) for name in TRAINING_FACTS}
+        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}", **fields)
 
     def reading(self, reading: ScanProgress) -> None:
         speed = "" if reading.rows_per_second is None else f"{reading.rows_per_second:,.0f} rows/s  "
@@ -180,17 +180,17 @@ class FitView(Listener):
         text = f"{done}/{total} queries"
         if done:
             now = time.monotonic()
-            left = min((now - self._stage_began) * (total - done) / done, max(0.0, self._ends - now))
-            text += f"  at most {duration(left)} left"
+            seconds_left = min((now - self._stage_began) * (total - done) / done, max(0.0, self._ends - now))
+            text += f"  at most {duration(seconds_left)} left"
         self._show(done / total, text, text)
 
-    def _show(self, fraction: float, text: str, line: str | None, **facts: Any) -> None:
+    def _show(self, fraction: float, text: str, line: str | None, **fields: Any) -> None:
         due = time.monotonic() - self._last_line
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=fraction, text=text)
         elif self.console.as_json and (due > EVENT_SECONDS or fraction >= 1.0):
             self._last_line = time.monotonic()
-            self.console.event("progress", stage=self.last, fraction=round(fraction, 4), **facts)
+            self.console.event("progress", stage=self.last, fraction=round(fraction, 4), **fields)
         elif line is not None and (due > LINE_SECONDS or fraction >= 1.0):
             self._last_line = time.monotonic()
             self.console.print(line, soft_wrap=True)
@@ -204,16 +204,16 @@ def fit_and_save(
     *,
     beside: Path | None = None,
     on_training: Callable[[], None] = lambda: None,
-    facts: Mapping[str, Any] | None = None,
+    report_fields: Mapping[str, Any] | None = None,
     keep: bool | None = False,
     began: float | None = None,
 ) -> Estimator:
     """Fit ``source``, shown on ``console``, and write ``output``.
 
-    The checkpoint, and the folder of codes if there is one, are ``beside`` it unless they have another place, as the
-    options say, and stay only if the fit was stopped. ``on_training`` is called when the table is read and training
-    begins. ``facts`` are added to the report. What :meth:`.Estimator.train` needs is kept beside ``output`` with
-    ``keep``; if that is None, unless it is large. The time of the budget began at ``began``, by default now.
+    The checkpoint and the folder of codes are ``beside`` it, unless the options name other paths; they stay only if the
+    fit was stopped. ``on_training`` is called when training begins. ``report_fields`` are added to the report. With
+    ``keep``, the files for :meth:`.Estimator.train` are kept beside ``output``; None keeps them unless they are large.
+    The budget counts from ``began``, by default from now.
     """
     began = time.monotonic() if began is None else began
     require_writable(output)
@@ -227,12 +227,12 @@ def fit_and_save(
         with view:
             estimator = fit_by(source, options, view, began)
     except KeyboardInterrupt:
-        told = _stopped(view, beside)
-        if told is None:
+        message = _stopped(view, beside)
+        if message is None:
             raise
-        console.print(told, style="yellow", soft_wrap=True)
+        console.print(message, style="yellow", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
-    estimator.report.update(facts or {})
+    estimator.report.update(report_fields or {})
     _save(estimator, output, beside)
     for old in (of_network(training_of(output), name) for name in (COLUMNS, TEXT)):
         old.unlink(missing_ok=True)
@@ -247,7 +247,7 @@ def fit_and_save(
         table = table_words(with_csv_options(str(source), reading.csv), reading.table, reading.query)
     _summarize(console, estimator, output, table, options.training.workload)
     console.print(time_spent(estimator.report["stages"], time.monotonic() - began, budget))
-    for notice in view.read_otherwise:  # plain: it was a warning already
+    for notice in view.csv_notices:  # without a style: each was a warning before
         console.print(f"fit again if this is so: {notice}", soft_wrap=True)
     return estimator
 
@@ -257,29 +257,29 @@ def _save(estimator: Estimator, output: Path, beside: Path) -> None:
     try:
         estimator.save(output)
     except ModelFileError as error:
-        if not (left := checkpoints_left(beside)):
+        if not (checkpoints := checkpoints_left(beside)):
             raise
-        kept = f"the training is kept in {' and '.join(map(str, left))}"
-        raise ModelFileError(f"{error}; {kept}: then add --resume, which needs only a moment") from None
+        hint = f"the training is kept in {' and '.join(map(str, checkpoints))}"
+        raise ModelFileError(f"{error}; {hint}: then add --resume, which needs only a moment") from None
 
 
 def _stopped(view: FitView, beside: Path) -> str | None:
-    """Where a fit stood that was stopped, and what --resume does; None if nothing is left of it."""
-    left = [codes_of(beside)] if is_codes(codes_of(beside)) else []
+    """A message about a fit that was stopped, and what --resume does; None if it left no files."""
+    leftovers = [codes_of(beside)] if is_codes(codes_of(beside)) else []
     if view.trained:
-        left = [*checkpoints_left(beside), *left]
-    if not left:
+        leftovers = [*checkpoints_left(beside), *leftovers]
+    if not leftovers:
         return None
-    kept = f"what is done is kept in {' and '.join(map(str, left))}; add --resume to continue"
+    hint = f"what is done is kept in {' and '.join(map(str, leftovers))}; add --resume to continue"
     if not view.last.startswith(AFTER_TRAINING):
-        return f"interrupted while {view.last}: {kept}"
+        return f"interrupted while {view.last}: {hint}"
     if view.more_to_train:
-        return f"interrupted while {view.last}, which comes after training: {kept}"
-    return f"interrupted while {view.last}, after training was finished: {kept}, which needs only a moment"
+        return f"interrupted while {view.last}, which comes after training: {hint}"
+    return f"interrupted while {view.last}, after training was finished: {hint}, which needs only a moment"
 
 
 def require_writable(output: Path) -> None:
-    """Say now, not after training, that the model file cannot be written, or that something else would be lost."""
+    """Raise an error before any work if the model file cannot be written, or if another file would be replaced."""
     if output.is_dir():
         raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")
     if output.exists() and not is_model(output):
@@ -293,7 +293,7 @@ def require_writable(output: Path) -> None:
 
 
 def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> None:
-    """What was fitted: every column and how it is stored, what was left out, how good, how large."""
+    """Print how each column is stored, what was left out, and how good and how large the model is."""
     console.print(columns_table(estimator.schema))
     excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]
     if excluded:
@@ -359,7 +359,7 @@ def few_questions(report: Mapping[str, Any], path: Path, source: Sequence[str]) 
 
 
 def time_spent(stages: Sequence[Mapping[str, Any]], total: float, budget: float | None) -> str:
-    """How long a fit took, and for what.
+    """How long a fit and its stages took.
 
     >>> stages = [{"name": "encoding rows", "seconds": 4.0}, {"name": "counting pairs of columns", "seconds": 2.0}]
     >>> time_spent([*stages, {"name": "training", "seconds": 40.0}], 47.2, 60.0)
@@ -371,13 +371,13 @@ def time_spent(stages: Sequence[Mapping[str, Any]], total: float, budget: float 
     for stage in stages:
         name = next((kind for sign, kind in KINDS_OF_STAGES if sign in stage["name"]), "reading")
         seconds[name] = seconds.get(name, 0.0) + stage["seconds"]
-    parts = ", ".join(f"{name} {duration(spent)}" for name, spent in seconds.items() if spent >= 1.0)
+    spent_on = ", ".join(f"{name} {duration(spent)}" for name, spent in seconds.items() if spent >= 1.0)
     of = "" if budget is None else f" (budget {duration(budget)})"
-    return f"took {duration(total)}{of}{': ' if parts else ''}{parts}"
+    return f"took {duration(total)}{of}{': ' if spent_on else ''}{spent_on}"
 
 
 def _holds_every_row(estimator: Estimator) -> bool:
-    """Whether the evidence rows are the whole table."""
+    """Whether the evidence rows are all rows of the table."""
     evidence = estimator.info()["evidence"]
     return bool(evidence) and evidence["rows"] == estimator.rows
 

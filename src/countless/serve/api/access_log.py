@@ -11,8 +11,8 @@ from typing import Any, Literal
 from countless.serve.api.request_record import RequestRecord
 
 LogFormat = Literal["text", "json"]
-MOST_CLAUSES = 10  # of a request that are logged
-CLAUSE_CHARACTERS = 1_000  # of each
+MAX_CLAUSES = 10  # of a request that are logged
+CLAUSE_CHARACTERS = 1_000  # that are logged of each
 TIME = "%Y-%m-%dT%H:%M:%S"
 
 
@@ -31,7 +31,7 @@ class AccessLog:
 
 
 def access_fields(record: RequestRecord, status: int, sent: int, ms: float) -> dict[str, Any]:
-    """What is logged of a request: never the token, and clauses only if the record holds them."""
+    """The fields of a request's line: never the token, and clauses only if the record holds them."""
     fields: dict[str, Any] = {
         "time": _time(time.time()),
         "level": "info",
@@ -48,13 +48,13 @@ def access_fields(record: RequestRecord, status: int, sent: int, ms: float) -> d
         "ms": round(ms, 3),
     }
     if record.clauses is not None:
-        fields["clauses"] = [clause[:CLAUSE_CHARACTERS] for clause in record.clauses[:MOST_CLAUSES]]
+        fields["clauses"] = [clause[:CLAUSE_CHARACTERS] for clause in record.clauses[:MAX_CLAUSES]]
         fields["clauses_total"] = len(record.clauses)
     return fields
 
 
 def access_text(fields: dict[str, Any]) -> str:
-    """The line for people: its clauses are quoted, so that none can pretend to be a line of its own."""
+    """The line for people. Clauses are quoted, so that none can forge a line of the log."""
     words = [fields[name] for name in ("time", "client", "method", "path", "status")]
     words += [f"{fields['ms']:.1f}ms", f"{fields['bytes']}B", *(["cached"] if fields["cached"] else [])]
     words += [fields["error"]] if fields["error"] else []
@@ -88,7 +88,7 @@ class TextFormatter(logging.Formatter):
 
 
 def start_logging(form: LogFormat) -> None:
-    """Write what is logged to standard error: news of the service, and warnings of everything else."""
+    """Send the log to standard error: information from the service, and warnings from everything else."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -20,8 +20,8 @@ from countless.serve.api import body_errors as bodies
 from countless.serve.api import replies, requests
 from countless.serve.api.access_log import AccessLog
 from countless.serve.api.client_limits import ClientLimits
-from countless.serve.api.errors import RefusalError, told
-from countless.serve.api.guards import FAILURE, Application, Guarded, Wrapped
+from countless.serve.api.errors import RefusalError, error_body
+from countless.serve.api.guards import FAILURE, Application, Guarded, Instrumented
 from countless.serve.api.request_record import RECORD
 from countless.serve.page_files import INDEX, PageFile, page_files
 from countless.serve.pieces import pieces as tell_pieces
@@ -29,8 +29,8 @@ from countless.serve.plain_json import to_json
 from countless.serve.prometheus import CONTENT_TYPE
 from countless.serve.service import JSON, VERSION_HEADER, Service, ServiceOptions
 
-EXPOSED = ["Retry-After", "X-Cache", VERSION_HEADER, "X-Request-Id"]  # headers that pages from elsewhere may read
-SILENT: TelemetryConfig = {  # whatever the environment says: what is asked here is nobody else's business
+EXPOSED = ["Retry-After", "X-Cache", VERSION_HEADER, "X-Request-Id"]  # headers that pages of other origins may read
+NO_TELEMETRY: TelemetryConfig = {  # whatever the environment says: questions may be confidential
     "tracing": False,
     "metrics": False,
     "logs": False,
@@ -40,23 +40,23 @@ SILENT: TelemetryConfig = {  # whatever the environment says: what is asked here
 REFUSALS: dict[int, str] = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",
-    403: "The request is not for this machine by name.",
+    403: "The request's Host is not this machine.",
     404: "There is no such model, or it has no table to count in.",
     408: "The answer, or the request itself, took too long.",
     413: "The body is too large.",
-    415: "The body is not called JSON.",
-    422: "The body is not as it should be, or what it asks cannot be answered.",
-    429: "Too many requests are waiting, or too many are yours.",
+    415: "The Content-Type is not JSON.",
+    422: "The body has a wrong field, or the question cannot be answered.",
+    429: "Too many requests are waiting, or this client has sent too many.",
 }
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": replies.Refused, "description": text} for status, text in REFUSALS.items()
 }
 NOT_READY = {"model": replies.Refused, "description": "The service is stopping, or no thread is left."}
-WITHOUT_BODY = (401, 403, 408, 429)  # what a request without a body may be refused with, whatever it is for
+WITHOUT_BODY = (401, 403, 408, 429)  # refusals of any request, also of one without a body
 
 
 def make_app(service: Service, options: ServiceOptions) -> Application:
-    """The application with all that stands around it."""
+    """The application inside its middleware."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -67,13 +67,13 @@ def make_app(service: Service, options: ServiceOptions) -> Application:
     app = FastAPI(
         title="Countless",
         summary="Questions about tables, answered from models of them.",
-        description="If the service was started with a token, what lies below /v1/ needs Authorization: Bearer TOKEN.",
+        description="If the service was started with a token, paths below /v1/ need Authorization: Bearer TOKEN.",
         version=__version__,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        telemetry=SILENT,
+        telemetry=NO_TELEMETRY,
     )
     app.add_exception_handler(CountlessError, _unanswerable)
     app.add_exception_handler(RefusalError, _refused)
@@ -96,11 +96,11 @@ def make_app(service: Service, options: ServiceOptions) -> Application:
             expose_headers=EXPOSED,
         )
     log = AccessLog(options.log_format) if options.access_log else None
-    return Wrapped(guarded, service.models, service.metrics, options.proxies, log)
+    return Instrumented(guarded, service.models, service.metrics, options.proxies, log)
 
 
 def _document(app: FastAPI) -> None:
-    """Make the document, without the refusals that FastAPI adds to what has a parameter: a name is any text."""
+    """Make the OpenAPI document, without the 422 that FastAPI adds to every path parameter: a name is any text."""
     document = app.openapi()
     for path in document["paths"].values():
         path.get("get", {"responses": {}})["responses"].pop("422", None)
@@ -137,15 +137,15 @@ def _add_metrics(app: FastAPI, service: Service) -> None:
 
 
 def _versioned(service: Service, guarded: bool) -> APIRouter:
-    """All that needs the token, if there is one: the guards check it, and the document says so."""
-    scheme = HTTPBearer(auto_error=False, scheme_name="token", description="What --token says.")
+    """The routes that need the token, if there is one: the guards check it, and the document says so."""
+    scheme = HTTPBearer(auto_error=False, scheme_name="token", description="The token of --token.")
     router = APIRouter(prefix="/v1", dependencies=[Security(scheme)] if guarded else [])
-    _add_facts(router, service)
+    _add_model_routes(router, service)
     _add_questions(router, service)
     return router
 
 
-def _add_facts(router: APIRouter, service: Service) -> None:
+def _add_model_routes(router: APIRouter, service: Service) -> None:
     refusals: dict[int | str, dict[str, Any]] = {status: RESPONSES[status] for status in WITHOUT_BODY}
 
     @router.get("/models", response_model=replies.Models, responses=refusals)
@@ -156,13 +156,15 @@ def _add_facts(router: APIRouter, service: Service) -> None:
     @router.get("/models/{name}", response_model=replies.Model, responses={**refusals, 404: RESPONSES[404]})
     async def model(name: str) -> Response:
         """A model in full: its columns, its training, and how its error bars were made."""
-        return service.facts(name)
+        return service.properties(name)
 
 
 def _body(kind: type[requests.RequestBody]) -> Any:
     """The body of a question, with its examples in the document."""
     examples = kind.examples()
-    return Body(openapi_examples={f"example {number}": {"value": each} for number, each in enumerate(examples, 1)})
+    return Body(
+        openapi_examples={f"example {number}": {"value": example} for number, example in enumerate(examples, 1)}
+    )
 
 
 Estimate = Annotated[requests.EstimateRequest, _body(requests.EstimateRequest)]
@@ -175,34 +177,34 @@ Check = Annotated[requests.CheckRequest, _body(requests.CheckRequest)]
 
 def _add_questions(router: APIRouter, service: Service) -> None:
     @router.post("/models/{name}/estimate", response_model=replies.Estimates, responses=RESPONSES)
-    async def estimate(request: Request, name: str, asked: Estimate) -> Response:
+    async def estimate(request: Request, name: str, body: Estimate) -> Response:
         """How many rows match a clause, or each of several."""
-        return await service.ask(request, name, answers.estimate, asked)
+        return await service.ask(request, name, answers.estimate, body)
 
     @router.post("/models/{name}/distribution", response_model=replies.Distributions, responses=RESPONSES)
-    async def distribution(request: Request, name: str, asked: Distribution) -> Response:
+    async def distribution(request: Request, name: str, body: Distribution) -> Response:
         """Which values columns have among the rows of a condition, and how many rows each."""
-        return await service.ask(request, name, answers.distribution, asked)
+        return await service.ask(request, name, answers.distribution, body)
 
     @router.post("/models/{name}/pieces", response_model=replies.PiecesReply, responses=RESPONSES)
-    async def pieces(request: Request, name: str, asked: Pieces) -> Response:
+    async def pieces(request: Request, name: str, body: Pieces) -> Response:
         """The most frequent beginnings and endings of a column's strings among the rows of a condition."""
-        return await service.ask(request, name, tell_pieces, asked)
+        return await service.ask(request, name, tell_pieces, body)
 
     @router.post("/models/{name}/query", response_model=replies.Result, responses=RESPONSES)
-    async def query(request: Request, name: str, asked: Query) -> Response:
+    async def query(request: Request, name: str, body: Query) -> Response:
         """The result of a SELECT with aggregates."""
-        return await service.ask(request, name, answers.query, asked)
+        return await service.ask(request, name, answers.query, body)
 
     @router.post("/models/{name}/sample", response_model=replies.Sampled, responses=RESPONSES)
-    async def sample(request: Request, name: str, asked: Sample) -> Response:
+    async def sample(request: Request, name: str, body: Sample) -> Response:
         """Rows that the model would write."""
-        return await service.ask(request, name, answers.sample, asked)
+        return await service.ask(request, name, answers.sample, body)
 
     @router.post("/models/{name}/check", response_model=replies.Checked, responses=RESPONSES)
-    async def check(request: Request, name: str, asked: Check) -> Response:
+    async def check(request: Request, name: str, body: Check) -> Response:
         """How many rows of the table match, exactly."""
-        return await service.ask(request, name, answers.check, asked)
+        return await service.ask(request, name, answers.check, body)
 
 
 def _add_page(app: FastAPI, files: Mapping[str, PageFile]) -> None:
@@ -218,10 +220,10 @@ def _add_page(app: FastAPI, files: Mapping[str, PageFile]) -> None:
 
 
 def _problem(request: Request, status: int, error: CountlessError | RefusalError) -> Response:
-    told_error = told(error)
-    request.scope[RECORD].error = told_error["kind"]
+    content = error_body(error)
+    request.scope[RECORD].error = content["kind"]
     headers = error.headers if isinstance(error, RefusalError) else {}
-    return Response(to_json({"error": told_error}), status, media_type=JSON, headers=headers)
+    return Response(to_json({"error": content}), status, media_type=JSON, headers=headers)
 
 
 async def _unanswerable(request: Request, error: Exception) -> Response:
@@ -249,7 +251,7 @@ async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     allowed = dict(error.headers or {})
     if allowed.get("Allow") == "GET":
-        allowed["Allow"] = "GET, HEAD"  # the guards make one of the other
+        allowed["Allow"] = "GET, HEAD"  # the guards turn HEAD into GET
     words = {
         400: bodies.unreadable(error.__cause__),
         404: f"there is nothing at {request.url.path}: /openapi.json lists what can be asked",
@@ -257,6 +259,6 @@ async def _unknown(request: Request, error: Exception) -> Response:
     }
     kind = {404: "NotFoundError", 405: "MethodError"}.get(error.status_code, "RequestError")
     message = words.get(error.status_code, str(error.detail))
-    found = _problem(request, error.status_code, RefusalError(error.status_code, kind, message))
-    found.headers.update(allowed)
-    return found
+    response = _problem(request, error.status_code, RefusalError(error.status_code, kind, message))
+    response.headers.update(allowed)
+    return response

@@ -12,7 +12,7 @@ from countless.serve.api.requests import QUESTIONS, RequestBody
 KIND = "RequestError"
 JSON = "application/json"
 NAMES = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
-# What is wrong by pydantic's name of it, with the numbers that it gives.
+# Messages by pydantic's name of the error, with the numbers that it gives.
 WORDS = {
     "missing": "is missing",
     "string_type": "must be a string",
@@ -37,17 +37,17 @@ def refusal(question: str, content_type: str | None, body: Any, errors: Sequence
     """Why a body of a ``question``, such as estimate, is refused, by the first of pydantic's ``errors``."""
     first = errors[0]
     if first["type"] == "json_invalid":
-        return RefusalError(400, KIND, f"the body is not JSON: {first['ctx']['error']}; {wanted(question)}")
+        return RefusalError(400, KIND, f"the body is not JSON: {first['ctx']['error']}; {expected_body(question)}")
     if len(first["loc"]) > 1:
         return RefusalError(422, KIND, _field(QUESTIONS[question], first))
     if body is not None and not is_json(content_type):
         return RefusalError(415, KIND, f"send Content-Type: {JSON}: other bodies are not read")
-    told = "empty or null" if body is None else NAMES.get(type(body), "something else")
-    return RefusalError(422, KIND, f"{wanted(question)}, and is {told}")
+    received = "empty or null" if body is None else NAMES.get(type(body), "something else")
+    return RefusalError(422, KIND, f"{expected_body(question)}, and is {received}")
 
 
 def unreadable(cause: BaseException | None) -> str:
-    """Why a body could not be read, by the error of who read it.
+    """Why a body could not be read, by the error that was raised.
 
     >>> unreadable(RecursionError())
     'the body is nested too deeply: no question needs more than a list in an object'
@@ -61,10 +61,10 @@ def unreadable(cause: BaseException | None) -> str:
     return "the body is not JSON in UTF-8"
 
 
-def wanted(question: str) -> str:
-    """What the body of a question looks like.
+def expected_body(question: str) -> str:
+    """A message that shows what the body of a question looks like.
 
-    >>> print(wanted("check"))
+    >>> print(expected_body("check"))
     the body must be a JSON object such as {"where": "TRUE"}
     """
     return f"the body must be a JSON object such as {json.dumps(QUESTIONS[question].examples()[0])}"
@@ -80,11 +80,11 @@ def is_json(content_type: str | None) -> bool:
     return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
 
 
-def _field(asked: type[RequestBody], error: Any) -> str:
-    place = [part for part in error["loc"][1:] if part not in ("clause", "list")]
-    name = f'"{place[0]}"' + "".join(f"[{json.dumps(part)}]" for part in place[1:])
+def _field(kind: type[RequestBody], error: Any) -> str:
+    path = [part for part in error["loc"][1:] if part not in ("clause", "list")]
+    name = f'"{path[0]}"' + "".join(f"[{json.dumps(part)}]" for part in path[1:])
     if error["type"] == "extra_forbidden":
-        fields = ", ".join(asked.model_fields)
+        fields = ", ".join(kind.model_fields)
         return f"there is no {name} to ask for: the body may have {fields}"
     words = EITHER if error["loc"][-1] == "clause" and error["type"] == "string_type" else WORDS.get(error["type"])
     return f"{name} {words.format(**error.get('ctx', {}))}" if words else f"{name}: {error['msg']}"

@@ -13,13 +13,13 @@ from countless.serve.api.errors import RefusalError
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-MOST_CLIENTS = 10_000  # that are remembered; who was not seen for longest is forgotten
+MAX_CLIENTS = 10_000  # that are remembered; the one that was idle for longest is forgotten
 IPV6_PREFIX = 64  # one household or host has all addresses of such a network
 UNKNOWN = "unknown"
 
 
 def client_address(peer: str | None, forwarded: Sequence[str], proxies: Sequence[Network]) -> str:
-    """Who sent a request: the peer of the connection, or whom a trusted proxy names.
+    """The client of a request: the peer of the connection, or the address that a trusted proxy names.
 
     Args:
         peer: the address that the connection comes from.
@@ -75,52 +75,52 @@ class ClientLimits:
         return len(self._clients)
 
     def enter(self, client: str) -> None:
-        """Begin a request, which ``leave`` ends; an error if it is one too many."""
+        """Begin a request, which ``leave`` ends; raise an error if the client is over a limit."""
         if self._rate is None and self._concurrent is None:
             return
-        known = self._known(_group(client))
-        if self._concurrent is not None and known.running >= self._concurrent:
+        state = self._state_of(_group(client))
+        if self._concurrent is not None and state.running >= self._concurrent:
             raise RefusalError(
                 429,
                 "ConcurrencyLimitError",
-                f"{known.running:,} of your requests are not answered yet, and no more are taken: wait for one",
+                f"{state.running:,} of your requests are not answered yet, and no more are taken: wait for one",
                 retry_after=1,
             )
         if self._rate is not None:
-            self._take(known, self._rate)
-        known.running += 1
+            self._take(state, self._rate)
+        state.running += 1
 
     def leave(self, client: str) -> None:
-        """End a request that was entered."""
-        known = self._clients.get(_group(client))
-        if known is not None and known.running:
-            known.running -= 1
+        """End a request."""
+        state = self._clients.get(_group(client))
+        if state is not None and state.running:
+            state.running -= 1
 
-    def _take(self, known: _Client, rate: float) -> None:
+    def _take(self, client: _Client, rate: float) -> None:
         now = self._clock()
-        known.tokens = min(self._burst, known.tokens + (now - known.updated) * rate)
-        known.updated = now
-        if known.tokens < 1:
+        client.tokens = min(self._burst, client.tokens + (now - client.updated) * rate)
+        client.updated = now
+        if client.tokens < 1:
             raise RefusalError(
                 429,
                 "RateLimitError",
                 f"you may send {rate:g} requests a second: ask again later, or several clauses in one request",
-                retry_after=max(1, math.ceil((1 - known.tokens) / rate)),
+                retry_after=max(1, math.ceil((1 - client.tokens) / rate)),
             )
-        known.tokens -= 1
+        client.tokens -= 1
 
-    def _known(self, group: str) -> _Client:
-        known = self._clients.setdefault(group, _Client(self._burst, self._clock()))
+    def _state_of(self, group: str) -> _Client:
+        client = self._clients.setdefault(group, _Client(self._burst, self._clock()))
         self._clients.move_to_end(group)
-        if len(self._clients) > MOST_CLIENTS:
-            idle = next((name for name, each in self._clients.items() if not each.running), None)
+        if len(self._clients) > MAX_CLIENTS:
+            idle = next((name for name, state in self._clients.items() if not state.running), None)
             if idle is not None and idle != group:
                 del self._clients[idle]
-        return known
+        return client
 
 
 def _group(client: str) -> str:
-    """Addresses that count as one client.
+    """The name of all addresses that count as one client.
 
     >>> _group("192.0.2.7"), _group("2001:db8::1") == _group("2001:db8::2"), _group("unknown")
     ('192.0.2.7', True, 'unknown')
@@ -132,7 +132,7 @@ def _group(client: str) -> str:
 
 
 def _address(text: str) -> Address | None:
-    """An address without port; one of IPv4 in the clothes of IPv6 is one of IPv4."""
+    """An address without a port; an IPv4 address that is mapped into IPv6 counts as IPv4."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

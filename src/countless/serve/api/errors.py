@@ -8,9 +8,9 @@ from countless.errors import CountlessError, QueryError
 
 
 class RefusalError(Exception):
-    """A request that is refused, for a reason that lies in the request or in how the service was started.
+    """A request that is refused, because of the request itself or of how the service was started.
 
-    ``retry_after`` are the seconds after which it may be asked again.
+    ``retry_after`` are the seconds after which the client may try again.
     """
 
     def __init__(self, status: int, kind: str, message: str, retry_after: int | None = None) -> None:
@@ -22,15 +22,15 @@ class RefusalError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of its answer, beside those of every answer."""
-        found = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        """The additional headers of the response."""
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == 401:
-            found["WWW-Authenticate"] = "Bearer"
-        return found
+            headers["WWW-Authenticate"] = "Bearer"
+        return headers
 
 
 def too_long(seconds: float, clauses: int | None, started: bool) -> RefusalError:
-    """The refusal of a question that was not answered within ``seconds``, but ``clauses`` of it, if it has several."""
+    """The refusal of a question that took longer than ``seconds``; of several clauses, ``clauses`` were answered."""
     if not started:
         why, remedy = "all threads are busy", "ask again later"
     elif clauses is None:
@@ -46,12 +46,12 @@ def too_long(seconds: float, clauses: int | None, started: bool) -> RefusalError
 
 
 def late_request(seconds: float) -> RefusalError:
-    """The refusal of a request that was not there within ``seconds``."""
+    """The refusal of a request that did not arrive within ``seconds``."""
     return RefusalError(408, "TimeoutError", f"the request did not arrive within {seconds:g} s")
 
 
-def told(error: CountlessError | RefusalError) -> dict[str, Any]:
-    """What is wrong, as plain data: the first line of what the command line prints, and the spot if it is known."""
+def error_body(error: CountlessError | RefusalError) -> dict[str, Any]:
+    """An error as plain data: the first line of its message, its kind, and the range of characters if known."""
     if isinstance(error, RefusalError):
         return {"message": error.message, "kind": error.kind, "span": None}
     span = list(error.span) if isinstance(error, QueryError) and error.span is not None else None

@@ -13,7 +13,7 @@ from typing import Any
 from countless.serve.api import limits
 from countless.serve.api.access_log import AccessLog
 from countless.serve.api.client_limits import ClientLimits, Network, client_address
-from countless.serve.api.errors import RefusalError, late_request, told
+from countless.serve.api.errors import RefusalError, error_body, late_request
 from countless.serve.api.request_record import RECORD, RequestRecord, record_of
 from countless.serve.metrics import ServiceMetrics
 from countless.serve.plain_json import to_json
@@ -36,22 +36,23 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
-DRAINED = 8 * limits.BODY_BYTES  # of a body that is too large so much is read, so that its sender hears why
-LINGER = 2.0  # seconds in which what is left of a refused request may still arrive, so that its sender hears why
-LIMITED = "/v1/"  # what lies below needs the token, and counts for a client's limits; the page has nothing to hide
+# A connection that is closed with unread data is reset, and the refusal is lost. So a part of the body is still read:
+DRAINED = 8 * limits.BODY_BYTES  # of a body that is too large
+LINGER = 2.0  # seconds, of a request that was refused
+LIMITED = "/v1/"  # paths that need the token and count for a client's limits; the page is public
 METRICS = "/metrics"  # it names the models, so it needs the token too, unless the options say otherwise
-GONE = 499  # logged for a client that left before there was an answer
+CLIENT_GONE = 499  # logged for a client that disconnected before its answer
 FAILURE = RefusalError(500, "InternalError", "something went wrong: the service's log says what")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 logger = logging.getLogger(__name__)
 
 
-class Wrapped:
-    """Sets the security headers, and makes sure that errors are logged and their details not sent.
+class Instrumented:
+    """Adds the security headers, counts and logs every request, and logs errors without sending their details.
 
-    Every request is counted by ``metrics``, and written to ``log`` if there is one. ``proxies`` may say for whom they
-    ask.
+    ``metrics`` counts, and ``log`` gets a line for each request if there is one. Requests from ``proxies`` may name
+    their client.
     """
 
     def __init__(
@@ -96,9 +97,9 @@ class Wrapped:
         finally:
             seconds = time.perf_counter() - started
             self._metrics.in_flight -= 1
-            self._metrics.ended(record, status or GONE, seconds)
+            self._metrics.ended(record, status or CLIENT_GONE, seconds)
             if self._log is not None:
-                self._log.write(record, status or GONE, sent, seconds * 1e3)
+                self._log.write(record, status or CLIENT_GONE, sent, seconds * 1e3)
 
     def _client(self, scope: Scope) -> str:
         peer = scope.get("client")
@@ -107,10 +108,10 @@ class Wrapped:
 
 
 class Guarded:
-    """Refuses requests that may not be asked, and reads the body of the others, up to a bound in size and time.
+    """Refuses requests that are not allowed, and reads the body of the others, with limits on size and time.
 
-    With a token, requests below /v1/ must bring it. Without, they must be for this machine by name, if the options say
-    so: no page from elsewhere can then pretend, by a name of its own for this address, to be where the service is.
+    With a token, requests below /v1/ must have it. Without one, their Host must be this machine, if the options say so:
+    that stops DNS rebinding, where a foreign page gives this address a name of its own.
     """
 
     def __init__(self, inner: Application, options: ServiceOptions, per_client: ClientLimits) -> None:
@@ -149,45 +150,45 @@ class Guarded:
             scope[RECORD].error = refusal.kind
             await refuse(send, refusal, incoming)
             return
-        heard = False
+        is_body_sent = False
 
         async def receiving() -> Message:
-            nonlocal heard
-            if heard:
+            nonlocal is_body_sent
+            if is_body_sent:
                 return await receive()
-            heard = True
+            is_body_sent = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        asked = "GET" if scope["method"] == "HEAD" else scope["method"]  # the server leaves the body of a HEAD out
-        await self._inner({**scope, "method": asked}, receiving, send)
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the server leaves the body of a HEAD out
+        await self._inner({**scope, "method": method}, receiving, send)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         if self._local and _host(headers.get(b"host", b"")) not in LOCAL_HOSTS:
             raise RefusalError(403, "HostError", "this service is for its own machine: ask for it as localhost")
         if self._token is None or not scope["path"].startswith(self._protected):
             return
-        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
             raise RefusalError(401, "TokenError", "this needs the service's token: send Authorization: Bearer TOKEN")
-        if not hmac.compare_digest(given.strip(), self._token.encode()):
+        if not hmac.compare_digest(token.strip(), self._token.encode()):
             raise RefusalError(401, "TokenError", "the token is wrong: send the one that the service was started with")
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         body, length = bytearray(), 0
         try:
             async with asyncio.timeout(self._seconds):
-                more = _length_told(headers) <= DRAINED
+                more = _announced_length(headers) <= DRAINED
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise RefusalError(GONE, "GoneError", "who asked has gone")
+                        raise RefusalError(CLIENT_GONE, "GoneError", "the client has disconnected")
                     length += len(message.get("body", b""))
                     more = message.get("more_body", False) and length <= DRAINED
                     if length <= limits.BODY_BYTES:
                         body += message.get("body", b"")
         except TimeoutError:
             raise late_request(self._seconds) from None
-        if max(length, _length_told(headers)) > limits.BODY_BYTES:
+        if max(length, _announced_length(headers)) > limits.BODY_BYTES:
             raise RefusalError(
                 413, "BodyError", f"the body has more than {limits.BODY_BYTES:,} bytes: ask for less at once"
             )
@@ -202,13 +203,13 @@ class _Incoming:
         self._ended = False
 
     async def next(self) -> Message:
-        """The next part of it."""
+        """The next part of the body."""
         message = await self._receive()
         self._ended = not message.get("more_body", False)
         return message
 
     async def drop_rest(self) -> None:
-        """Read what still arrives. A connection that is closed with unread data is reset, and the answer with it."""
+        """Read and drop the rest of the body."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER):
                 while not self._ended:
@@ -217,7 +218,7 @@ class _Incoming:
 
 async def refuse(send: Send, refusal: RefusalError, incoming: _Incoming | None = None) -> None:
     """Send a refusal. If the request is still ``incoming`` and will not be read, the connection is closed."""
-    body = to_json({"error": told(refusal)})
+    body = to_json({"error": error_body(refusal)})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
     closes = refusal.status in (408, 413)
@@ -231,8 +232,8 @@ async def refuse(send: Send, refusal: RefusalError, incoming: _Incoming | None =
         await send({"type": "http.response.body", "body": b""})
 
 
-def _length_told(headers: dict[bytes, bytes]) -> int:
-    """How many bytes of body are announced."""
+def _announced_length(headers: dict[bytes, bytes]) -> int:
+    """The Content-Length of a request, or 0."""
     length = headers.get(b"content-length", b"0")
     return int(length) if length.isdigit() else 0
 

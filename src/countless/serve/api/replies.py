@@ -30,7 +30,7 @@ class Refused(Reply):
 
 
 class Health(Reply):
-    """The service is there."""
+    """The service is running."""
 
     status: Literal["ok", "degraded"] = Field(description="Degraded: some threads do not stop, others answer.")
     stuck: int = Field(description="Threads that still work on questions that were given up.")
@@ -116,7 +116,7 @@ class Estimates(Reply):
 
 
 class Share(Reply):
-    """A part of the condition's rows."""
+    """A group of the condition's rows."""
 
     share: float
     rows: float
@@ -131,7 +131,10 @@ class ValueShare(Share):
 
 
 class BinShare(Share):
-    """The rows between two edges, of the last bin with both; numbers, or times as DuckDB prints them; null is NULL."""
+    """The rows from one edge up to the next, which only the last bin includes.
+
+    Edges are numbers, or times as DuckDB prints them; null is NULL.
+    """
 
     from_: float | str | None = Field(alias="from")
     to: float | str | None
@@ -207,7 +210,7 @@ class Sampled(Reply):
     columns: list[NamedType]
     rows: list[list[Any]]
     requested: int = Field(
-        description="How many rows were asked for: more than there are, if the rest failed the condition."
+        description="How many rows were asked for. It is more than the rows sent if the rest failed the condition."
     )
     effective_size: float = Field(description="How many independently drawn rows they are worth.")
     enumerated: bool = Field(description="Whether they were drawn from all rows that the model says can match.")

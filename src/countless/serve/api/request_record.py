@@ -1,4 +1,4 @@
-"""What is known of a request, for its log line and the metrics."""
+"""The record of a request, for its log line and the metrics."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OTHER = "other"
 
 @dataclass
 class RequestRecord:
-    """A request: its name, who sent it, and what became of it.
+    """A request: its name, its client, and its result.
 
-    ``route`` and ``method`` are of a short list, ``model`` is one that is served: they name metrics, of which a client
-    must not make as many as it likes.
+    ``route`` and ``method`` are from a short list, and ``model`` is one that is served: they are labels of metrics, so
+    a client must not be able to invent new ones.
     """
 
     id: str
@@ -34,17 +34,17 @@ class RequestRecord:
     model: str | None
     question: str
     error: str | None = None  # the kind of a refusal
-    cached: bool | None = None  # whether an answer was kept from before; None if there is none
+    cached: bool | None = None  # whether the answer came from the cache; None if there is none
     clauses: Sequence[str] | None = None
 
 
 def record_of(scope: Any, client: str, models: Container[str]) -> RequestRecord:
     """The record of a request that has just begun."""
-    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-    known = REQUEST_ID.fullmatch(given) is not None
+    request_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+    is_valid_id = REQUEST_ID.fullmatch(request_id) is not None
     route, model, question = route_of(scope["path"])
     return RequestRecord(
-        given.decode() if known else secrets.token_hex(8),
+        request_id.decode() if is_valid_id else secrets.token_hex(8),
         client,
         scope["method"] if scope["method"] in METHODS else OTHER,
         quote(scope["path"][:1000]),

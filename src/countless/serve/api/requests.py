@@ -18,25 +18,25 @@ def _form(where: Any) -> str:
 
 
 class RequestBody(BaseModel):
-    """A body: no field that is unknown, and every field of its type."""
+    """A body without unknown fields, in which every field has its exact type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Some that are as they should be."""
+        """Valid bodies."""
         extra: Any = cls.model_config["json_schema_extra"]
-        found: list[dict[str, Any]] = extra["examples"]
-        return found
+        examples: list[dict[str, Any]] = extra["examples"]
+        return examples
 
     def clauses(self) -> list[str]:
-        """The SQL that it holds."""
+        """The SQL in the body."""
         where = getattr(self, "sql", None) or getattr(self, "where", None) or []
         return [where] if isinstance(where, str) else list(where)
 
 
 class EstimateRequest(RequestBody):
-    """One clause, or several, each of which gets an answer or an error of its own."""
+    """One clause, or a list of clauses, each of which gets its own answer or error."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"where": "TRUE"}, {"where": ["TRUE", "NOT TRUE"]}]})
 

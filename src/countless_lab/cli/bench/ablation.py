@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from countless.cli.parameters.options import Among, Duration, Names, json_option
+from countless.cli.parameters.options import ChosenNames, Duration, Names, json_option
 from countless.cli.terminal import display as show
 from countless.cli.terminal.sheets import show_sheet
 from countless.data.atomic_files import json_bytes, write_bytes
@@ -26,7 +26,7 @@ from countless_lab.measurement.subjects import subjects
 )
 @click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
 @click.option("--exclude", type=Names(), default=(), help="Columns to leave out, of whichever table has them.")
-@click.option("--ideas", type=Among(IDEAS), default=tuple(IDEAS), help="Which ideas to try  [default: all]")
+@click.option("--ideas", type=ChosenNames(IDEAS), default=tuple(IDEAS), help="Which ideas to try  [default: all]")
 @click.option(
     "--seconds",
     type=Duration(),
@@ -70,15 +70,15 @@ def ablation(
     command = (
         f"countless bench ablation {names}{left_out} --ideas {','.join(ideas)} {lengths} --queries {queries} -o DIR"
     )
-    found = {"command": command, **gather(output, jobs)}
-    made = sheets(found)
-    page = "\n\n".join(sheet.markdown() for sheet in made) + "\n"
-    for name, content in (("ablation.json", json_bytes(found)), ("ablation.md", page.encode())):
+    record = {"command": command, **gather(output, jobs)}
+    page_sheets = sheets(record)
+    page = "\n\n".join(sheet.markdown() for sheet in page_sheets) + "\n"
+    for name, content in (("ablation.json", json_bytes(record)), ("ablation.md", page.encode())):
         write_bytes(output / name, content)
         show.progress().print(f"wrote {output / name}", soft_wrap=True)
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(record))
     else:
-        for sheet in made:
+        for sheet in page_sheets:
             show_sheet(show.results(), sheet)
     return say_failures(outcome)

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.table import Table as TextTable
 
-from countless.cli.parameters.options import Among, Duration, json_option
+from countless.cli.parameters.options import ChosenNames, Duration, json_option
 from countless.cli.terminal import display as show
 from countless.data.atomic_files import json_bytes, write_bytes
 from countless_lab.cli.options import count_option
@@ -41,7 +40,7 @@ SIZES = GrowthSizes()
 )
 @click.option(
     "--only",
-    type=Among(DIMENSIONS),
+    type=ChosenNames(DIMENSIONS),
     default=DIMENSIONS,
     help=f"Dimensions to measure  [default: {','.join(DIMENSIONS)}]",
 )
@@ -69,33 +68,31 @@ def growth(
         f"countless bench growth -o DIR --budget {budget:g}s --queries {queries} --rows-most {rows_most} "
         f"--only {','.join(only)} --seed {seed}"
     )
-    found = report(points, ResultStore(output), command)
-    for name, content in (("growth.json", json_bytes(found)), ("growth.png", draw(found))):
+    record = report(points, ResultStore(output), command)
+    for name, content in (("growth.json", json_bytes(record)), ("growth.png", draw(record))):
         show.progress().print(f"wrote {write_bytes(output / name, content)}", soft_wrap=True)
     if not outcome.failed:
         remove_models(output)
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(record))
     else:
-        _show(found)
+        _show(record)
     return say_failures(outcome)
 
 
-def _show(found: Record) -> None:
+def _show(figures: Record) -> None:
     console = show.results()
     headings = ("p50 ms", "p99 ms", "clauses/s", "train rows/s", "fit", "fit memory", "serving memory", "file")
     for dimension in DIMENSIONS:
-        records = records_along(found["points"], dimension)
+        records = records_along(figures["points"], dimension)
         if not records:
             continue
-        table = TextTable(box=None, pad_edge=False, header_style="bold")
-        for heading in (dimension, *headings):
-            table.add_column(heading, justify="right")
+        table = show.plain_table(right=(dimension, *headings))
         for record in records:
             table.add_row(f"{record['value']:,}", *_cells(record["fit"], record["serving"]))
         console.print(table)
         console.print()
-    for name, value in found["ratios"].items():
+    for name, value in figures["ratios"].items():
         console.print(f"{show.factor(value)}x  {name}")
 
 

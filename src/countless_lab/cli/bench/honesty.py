@@ -19,24 +19,26 @@ from countless_lab.diagnosis.honesty import QUESTIONS, measure_honesty
 @click.argument("model", type=click.Path(path_type=Path))
 @count_option("--questions", QUESTIONS, "About this many.")
 @count_option("--seed", 0, "Seed of the questions.", least=0)
-@click.option("--show", "shown", type=click.IntRange(min=0), default=20, show_default=True, help="Worst misses listed.")
+@click.option(
+    "--show", "most_shown", type=click.IntRange(min=0), default=20, show_default=True, help="Worst misses listed."
+)
 @json_option
-def honesty(table: str, model: Path, questions: int, seed: int, shown: int, as_json: bool) -> None:
+def honesty(table: str, model: Path, questions: int, seed: int, most_shown: int, as_json: bool) -> None:
     """Ask MODEL questions of every kind, and list those whose 90% interval misses TABLE's count by a factor of 2.
 
     A truth or an end of an interval below one row counts as one row.
     """
-    found = measure_honesty(Estimator.load(model), table, questions, seed)
+    result = measure_honesty(Estimator.load(model), table, questions, seed)
     if as_json:
-        click.echo(json.dumps(found.to_json()))
+        click.echo(json.dumps(result.to_json()))
         return
     results = show.results()
-    far = {kind: sum(miss.kind == kind for miss in found.misses) for kind in found.asked}
-    for kind, count in found.asked.items():
-        numbers = f"{found.outside[kind]} outside, {far[kind]} by more than 2x, {found.refused[kind]} refused"
+    far = {kind: sum(miss.kind == kind for miss in result.misses) for kind in result.asked}
+    for kind, count in result.asked.items():
+        numbers = f"{result.outside[kind]} outside, {far[kind]} by more than 2x, {result.refused[kind]} refused"
         results.print(f"{kind}: {show.plural(count, 'question')}, {numbers}", soft_wrap=True)
-    for miss in found.misses[:shown]:
+    for miss in result.misses[:most_shown]:
         interval = f"{miss.low:,.0f} to {miss.high:,.0f}, truth {miss.truth:,}, off by {miss.factor:.1f}x"
         results.print(f"  {miss.kind}: {miss.where}: {miss.rows:,.0f} ({interval})", soft_wrap=True)
-    total = f"{show.plural(sum(found.asked.values()), 'question')}, {sum(found.outside.values())} outside"
-    results.print(f"{total}, {len(found.misses)} by more than a factor of 2", soft_wrap=True)
+    total = f"{show.plural(sum(result.asked.values()), 'question')}, {sum(result.outside.values())} outside"
+    results.print(f"{total}, {len(result.misses)} by more than a factor of 2", soft_wrap=True)

@@ -23,9 +23,9 @@ def rate(table: str, exclude: tuple[str, ...], seconds: float, rounds: int, as_j
 
     Rows a second of wall time, the median of some rounds. Alone means beside what else the machine does.
     """
-    facts = training_rates(table, seconds, rounds, exclude)
+    rates = training_rates(table, seconds, rounds, exclude)
     if as_json:
-        click.echo(json.dumps(facts))
+        click.echo(json.dumps(rates))
         return
-    kept = f"{facts['busy']:,.0f} beside a busy loop per core, {facts['ratio']:.0%} of it"
-    show.results().print(f"{facts['alone']:,.0f} rows/s alone, {kept}")
+    busy_rate = f"{rates['busy']:,.0f} beside a busy loop per core, {rates['ratio']:.0%} of it"
+    show.results().print(f"{rates['alone']:,.0f} rows/s alone, {busy_rate}")

@@ -20,14 +20,14 @@ from countless_lab.scoreboard.tables import FULL, QUICK, choose_tables, known_ta
 
 
 class _Lines(StepListener):
-    """A line when a step begins, and one when it is done."""
+    """Prints a line when a step begins and one when it ends."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def begins(self, step: ScoreboardStep, done: int, total: int, seconds_left: float) -> None:
-        left = show.duration(seconds_left)
-        self._console.print(f"[{done + 1}/{total}] {step.title} ... (at most about {left} left)", soft_wrap=True)
+        time_left = show.duration(seconds_left)
+        self._console.print(f"[{done + 1}/{total}] {step.title} ... (at most about {time_left} left)", soft_wrap=True)
 
     def ends(self, seconds: float | None, failure: str | None = None) -> None:
         message = "kept from an earlier run" if seconds is None else f"done in {show.duration(seconds)}"
@@ -102,11 +102,11 @@ def scoreboard(
         "opponent_seconds": seconds,
     }
     scale = replace(scale, **{name: value for name, value in changed.items() if value is not None})
-    found, missing = choose_tables(tables, quick, data)
+    present, missing = choose_tables(tables, quick, data)
     for name in missing:
         console.print(f"skipping {name}: it is not in {data} (--data names the folder)", style="yellow", soft_wrap=True)
     output.mkdir(parents=True, exist_ok=True)
-    measure_tables(found, data, scale, work.absolute(), output, _Lines(console))
+    measure_tables(present, data, scale, work.absolute(), output, _Lines(console))
     if page is not None:
         write_page(output, page)
         console.print(f"wrote {page}")

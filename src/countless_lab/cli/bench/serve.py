@@ -44,24 +44,26 @@ def serve(
     """
     options = LoadTestOptions(clients, seconds, clauses, seed=seed)
     show.progress().print(f"asking for {seconds:g} s with {show.plural(clients, 'client')} ...")
-    facts = measure(model, options)
+    result = measure(model, options)
     if output is not None:
-        write_bytes(output, json_bytes(facts))
-    _show(facts)
+        write_bytes(output, json_bytes(result))
+    _show(result)
     if as_json:
-        click.echo(json.dumps(facts))
-    return int(bool(facts["wrong"] or facts["refused"] or facts["lost"]))
+        click.echo(json.dumps(result))
+    return int(bool(result["wrong"] or result["refused"] or result["lost"]))
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(result: dict[str, Any]) -> None:
     console = show.results()
-    cards = ", ".join(f"p{p} {facts[f'cards_ms_p{p}']:.0f} ms" for p in PERCENTILES)
-    console.print(f"cards     {cards} of the service's time for all {facts['cards']}, {facts['refreshes']} times")
-    kept = f"{facts['kept']:,} answers had been kept"
-    console.print(f"requests  {facts['requests']:,}, {facts['per_second']:,.0f} a second; {kept}")
+    cards = ", ".join(f"p{p} {result[f'cards_ms_p{p}']:.0f} ms" for p in PERCENTILES)
+    console.print(f"cards     {cards} of the service's time for all {result['cards']}, {result['refreshes']} times")
+    cached = f"{result['kept']:,} answers had been kept"
+    console.print(f"requests  {result['requests']:,}, {result['per_second']:,.0f} a second; {cached}")
     for name, words in (("ms", "latency   "), ("computed_ms", "computed  ")):
-        if f"{name}_p50" in facts:
-            times = ", ".join(f"p{p} {facts[f'{name}_p{p}']:.1f} ms" for p in PERCENTILES)
+        if f"{name}_p50" in result:
+            times = ", ".join(f"p{p} {result[f'{name}_p{p}']:.1f} ms" for p in PERCENTILES)
             console.print(f"{words}{times}")
-    console.print(f"errors    {facts['wrong']} unlike the library's, {facts['refused']} refused, {facts['lost']} lost")
-    console.print(f"memory    {facts['memory_mb_start']:.0f} MB at first, {facts['memory_mb_end']:.0f} MB at last")
+    console.print(
+        f"errors    {result['wrong']} unlike the library's, {result['refused']} refused, {result['lost']} lost"
+    )
+    console.print(f"memory    {result['memory_mb_start']:.0f} MB at first, {result['memory_mb_end']:.0f} MB at last")

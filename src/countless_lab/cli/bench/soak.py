@@ -57,25 +57,27 @@ def soak(
     first fifth of the time.
     """
     show.progress().print(f"asking for {minutes:g} minutes with {show.plural(clients, 'client')} ...")
-    facts = run_soak(model, SoakOptions(minutes, clients, replace_every, pause, seed))
+    result = run_soak(model, SoakOptions(minutes, clients, replace_every, pause, seed))
     if output is not None:
-        write_bytes(output, json_bytes(facts))
-    _show(facts)
+        write_bytes(output, json_bytes(result))
+    _show(result)
     if as_json:
-        click.echo(json.dumps(facts))
-    return int(bool(facts["failures"]) or not facts["is_level"])
+        click.echo(json.dumps(result))
+    return int(bool(result["failures"]) or not result["is_level"])
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(result: dict[str, Any]) -> None:
     console = show.results()
-    times = ", ".join(f"p{place} {facts[f'ms_p{place}']:.1f} ms" for place in (50, 90, 99) if f"ms_p{place}" in facts)
-    manners = ", ".join(f"{count:,} {manner}" for manner, count in facts["manners"].items())
-    files = ", ".join(f"{count} {what}" for what, count in facts["files"].items()) or "left alone"
-    failures = ", ".join(f"{count} {what}" for what, count in facts["failures"].items()) or "none"
-    console.print(f"requests  {facts['requests']:,}: {manners}", soft_wrap=True)
-    console.print(f"latency   {times}; {facts['late']} were refused because all threads were busy", soft_wrap=True)
-    console.print(f"reopened  {facts['reopened']:,} connections that the service had closed while nobody used them")
+    times = ", ".join(
+        f"p{percent} {result[f'ms_p{percent}']:.1f} ms" for percent in (50, 90, 99) if f"ms_p{percent}" in result
+    )
+    manners = ", ".join(f"{count:,} {manner}" for manner, count in result["manners"].items())
+    files = ", ".join(f"{count} {kind}" for kind, count in result["files"].items()) or "left alone"
+    failures = ", ".join(f"{count} {kind}" for kind, count in result["failures"].items()) or "none"
+    console.print(f"requests  {result['requests']:,}: {manners}", soft_wrap=True)
+    console.print(f"latency   {times}; {result['late']} were refused because all threads were busy", soft_wrap=True)
+    console.print(f"reopened  {result['reopened']:,} connections that the service had closed while nobody used them")
     console.print(f"files     {files}", soft_wrap=True)
     console.print(f"failures  {failures}", soft_wrap=True)
-    first, last, peak = (facts[f"memory_mb_{name}"] for name in ("first", "last", "peak"))
+    first, last, peak = (result[f"memory_mb_{name}"] for name in ("first", "last", "peak"))
     console.print(f"memory    {first:.0f} MB after the warm-up, {last:.0f} MB at the end, {peak:.0f} MB at most")

@@ -9,7 +9,6 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import Progress, TaskID
-from rich.table import Table as TextTable
 
 from countless.cli.parameters.options import json_option
 from countless.cli.terminal import display as show
@@ -63,34 +62,33 @@ def text(
     options = TextContestOptions(queries, slow_queries, mix_queries, samples, seed=seed)
     console = show.progress()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        facts = contest(table, model, options, ContestDisplay(console, bar))
-    _show(facts)
+        result = contest(table, model, options, ContestDisplay(console, bar))
+    _show(result)
     if as_json:
-        click.echo(json.dumps(facts))
+        click.echo(json.dumps(result))
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(result: dict[str, Any]) -> None:
     console = show.results()
-    table = TextTable(box=None, pad_edge=False, header_style="bold")
-    for heading in ("method", "queries", "ms p50", "ms p99", "q p50", "q p95", "q p99", "q p99.9", "q max"):
-        table.add_column(heading, justify="left" if heading == "method" else "right")
-    for name, found in facts["contains"].items():
-        errors = [show.factor(found[key]) for key in ("q_p50", "q_p95", "q_p99", "q_p99.9", "q_max")]
-        table.add_row(name, f"{found['queries']:,}", f"{found['ms_p50']:.2f}", f"{found['ms_p99']:.2f}", *errors)
+    headings = ("queries", "ms p50", "ms p99", "q p50", "q p95", "q p99", "q p99.9", "q max")
+    table = show.plain_table("method", right=headings)
+    for name, figures in result["contains"].items():
+        errors = [show.factor(figures[key]) for key in ("q_p50", "q_p95", "q_p99", "q_p99.9", "q_max")]
+        table.add_row(name, f"{figures['queries']:,}", f"{figures['ms_p50']:.2f}", f"{figures['ms_p99']:.2f}", *errors)
     console.print("does a string contain a piece of 3 to 5 characters?")
     console.print(table)
-    for name, ratio in facts["ratios"].items():
+    for name, ratio in result["ratios"].items():
         console.print(f"{ratio:9.2f}x  {name}")
-    for name, classes in facts["mix"].items():
+    for name, classes in result["mix"].items():
         console.print(f"patterns of many kinds, {name}: q-errors")
-        kinds = TextTable("class", "queries", "p50", "p95", "p99", "max", box=None, pad_edge=False, header_style="bold")
-        for kind, found in classes.items():
-            errors = [show.factor(found[key]) for key in ("p50", "p95", "p99", "max")]
-            kinds.add_row(kind, f"{found['queries']:,}", *errors)
+        kinds = show.plain_table("class", "queries", "p50", "p95", "p99", "max")
+        for kind, figures in classes.items():
+            errors = [show.factor(figures[key]) for key in ("p50", "p95", "p99", "max")]
+            kinds.add_row(kind, f"{figures['queries']:,}", *errors)
         console.print(kinds)
-    absent = facts["absent"]["particles"]
+    absent = result["absent"]["particles"]
     console.print(f"where no row matches: {absent['p50']:.2g} rows in the median, {absent['max']:.2g} at most")
-    anchored, sample = facts["anchored_ms"], facts["per_sample"]
+    anchored, sample = result["anchored_ms"], result["per_sample"]
     console.print(f"anchored patterns: {anchored['p50']:.2f} ms median, {anchored['p99']:.2f} ms p99")
     console.print(
         f"a sampled string: {sample['naive_ms']:.3f} ms, {sample['ratio']:.0f} times as long without a cache; "

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import click
-from rich.table import Table as TextTable
 
 from countless.cli.parameters.options import Names, json_option
 from countless.cli.terminal import display as show
@@ -42,19 +41,15 @@ def workload(
     require_lab()
     console = show.progress()
     options = WorkloadContestOptions(epochs, templates, queries, asked, seeds, exclude)
-    facts = contest(table, options, lambda stage: console.print(f"{stage} ..."))
-    _show(facts)
+    result = contest(table, options, lambda stage: console.print(f"{stage} ..."))
+    _show(result)
     if as_json:
-        click.echo(json.dumps(facts))
+        click.echo(json.dumps(result))
 
 
-def _show(facts: dict[str, Any]) -> None:
-    table = TextTable(box=None, pad_edge=False, header_style="bold")
-    for heading in ("questions", "fit"):
-        table.add_column(heading)
-    for heading in ("mean", "p50", "p90", "p95", "p99"):
-        table.add_column(heading, justify="right")
-    for questions, models in facts["table"].items():
+def _show(result: dict[str, Any]) -> None:
+    table = show.plain_table("questions", "fit", right=("mean", "p50", "p90", "p95", "p99"))
+    for questions, models in result["table"].items():
         for model, errors in models.items():
             table.add_row(questions, model, *map(show.factor, errors.values()))
     console = show.results()

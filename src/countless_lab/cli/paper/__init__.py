@@ -16,7 +16,7 @@ COMMANDS = {**SUMMARIES, "report": "One HTML page of all exhibits, beside the pa
 
 
 class Exhibits(Commands):
-    """The commands of exhibits differ in nothing but the exhibit; the others have modules of their own."""
+    """The group of commands: those of exhibits are made from the exhibit, the others have modules of their own."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name in SUMMARIES:
@@ -30,15 +30,15 @@ def described(scale: PaperScale) -> str:
     """A scale in a sentence."""
     rows = "all rows" if scale.rows is None else f"{scale.rows:,} rows"
     longer = "".join(f" ({epochs} for {name})" for name, epochs in scale.longer)
-    seen = f" at least, and {scale.rows_seen:,} rows seen in training" if scale.rows_seen else ""
+    rows_seen = f" at least, and {scale.rows_seen:,} rows seen in training" if scale.rows_seen else ""
     strings = "all strings" if scale.strings is None else f"{scale.strings:,} strings"
     samples = "/".join(f"{count:,}" for count in scale.samples)
     first = scale.first_order_above
     above = f", above {first:,} samples only the first" if max(scale.samples) > first else ""
     return (
-        f"{scale.name}: {rows}, {plural(scale.epochs, 'epoch')}{longer}{seen}, {plural(scale.orders, 'order')}{above}, "
-        f"{scale.queries:,} queries, {samples} samples; text: {strings}, {plural(scale.text_epochs, 'epoch')}, "
-        f"{scale.text_queries} queries"
+        f"{scale.name}: {rows}, {plural(scale.epochs, 'epoch')}{longer}{rows_seen}, {plural(scale.orders, 'order')}"
+        f"{above}, {scale.queries:,} queries, {samples} samples; text: {strings}, "
+        f"{plural(scale.text_epochs, 'epoch')}, {scale.text_queries} queries"
     )
 
 

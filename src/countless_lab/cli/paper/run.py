@@ -85,10 +85,10 @@ def exhibit_command(name: str, summary: str) -> click.Command:
     ) -> int:
         require_lab()
         require_kind(kind)  # before the tables are read
-        chosen = SCALES[scale] if orders is None else replace(SCALES[scale], orders=orders)
-        data = data_sets(list(dict.fromkeys(tables)), exclude, chosen)
-        plan = _plan(name, [Study(one, chosen, kind) for one in data])
-        results.claim(out, chosen, data)
+        paper_scale = SCALES[scale] if orders is None else replace(SCALES[scale], orders=orders)
+        data = data_sets(list(dict.fromkeys(tables)), exclude, paper_scale)
+        plan = _plan(name, [Study(data_set, paper_scale, kind) for data_set in data])
+        results.claim(out, paper_scale, data)
         outcome = _measure(plan, out, workers, ray)
         command = _command(name, tables, exclude, scale, orders, kind)
         written = {exhibit.name: _write(exhibit, studies, out, command) for exhibit, studies in plan.items()}
@@ -110,11 +110,11 @@ def _plan(name: str, studies: Sequence[Study]) -> Plan:
     exhibits = list(EXHIBITS.values()) if name == "all" else [EXHIBITS[name]]
     plan: Plan = {}
     for exhibit in exhibits:
-        fitting = [one for one in studies if one.data.text == exhibit.text]
-        if name != "all" and len(fitting) < len(studies):
-            raise DataError(_unfit(exhibit, next(one.data for one in studies if one not in fitting)))
-        if fitting:
-            plan[exhibit] = fitting
+        suitable = [study for study in studies if study.data.text == exhibit.text]
+        if name != "all" and len(suitable) < len(studies):
+            raise DataError(_unfit(exhibit, next(study.data for study in studies if study not in suitable)))
+        if suitable:
+            plan[exhibit] = suitable
     left_out = [exhibit.name for exhibit in exhibits if exhibit not in plan]
     if left_out:
         kind = "text only" if EXHIBITS[left_out[0]].text else "columns"
@@ -133,15 +133,15 @@ def _unfit(exhibit: Exhibit, data: Data) -> str:
 
 def _measure(plan: Plan, out: Path, workers: int | None, ray: str | None) -> SweepOutcome:
     """Run the cells that have no result yet."""
-    cells = with_needs(cell for exhibit, studies in plan.items() for one in studies for cell in exhibit.cells(one))
+    cells = with_needs(cell for exhibit, studies in plan.items() for study in studies for cell in exhibit.cells(study))
     return run_sweep(cells, out, workers, ray=ray)
 
 
 def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) -> list[Record]:
-    """Write the files of an exhibit from what is known; the facts of its data sets are returned."""
+    """Write the files of an exhibit from the results so far; return the facts of its data sets."""
     store = ResultStore(out)
     gathered = [exhibit.gather(study, store) for study in studies]
-    tables = [{**one, "command": command, "machine": machine_facts()} for one in gathered if one is not None]
+    tables = [{**record, "command": command, "machine": machine_facts()} for record in gathered if record is not None]
     for path in results.write(exhibit, tables, out):
         show.progress().print(f"wrote {path}", soft_wrap=True)
     return tables
@@ -150,7 +150,7 @@ def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) 
 def _command(
     name: str, tables: Sequence[str], exclude: Sequence[str], scale: str, orders: int | None, kind: str
 ) -> str:
-    """What was run, without the folders of this machine."""
+    """The command line that was run, without folders of this machine."""
     words = ["countless", "paper", name, *(Path(table).name for table in tables)]
     words += ["--exclude", ",".join(exclude)] if exclude else []
     words += ["--kind", kind] if kind != RESMADE else []
@@ -170,8 +170,8 @@ def _show(exhibit: Exhibit, tables: Sequence[Record]) -> None:
 
 def _examples(name: str) -> str:
     table = "npm_urls" if name == "text" else "adult npm_urls" if name == "all" else "adult"
-    other = "urls.parquet" if name == "text" else "people.parquet flights.parquet --exclude id"
+    arguments = "urls.parquet" if name == "text" else "people.parquet flights.parquet --exclude id"
     return (
         f"\b\nExamples:\n  countless paper {name} {table} --scale smoke\n"
-        f"  countless paper {name} {other} -o results/ --workers 2"
+        f"  countless paper {name} {arguments} -o results/ --workers 2"
     )

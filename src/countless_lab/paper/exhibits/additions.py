@@ -1,4 +1,4 @@
-"""What we add to the paper's model and sampler, one after the other, beside Figure 5."""
+"""Our additions to the paper's model and sampler, one after the other, beside Figure 5."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
-from countless_lab.paper.cells import MOST_EVIDENCE, Cell
-from countless_lab.paper.drawing import log_scale, panels
-from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, find, values
+from countless_lab.paper.cells import MAX_EVIDENCE, Cell
+from countless_lab.paper.drawing import annotate, log_scale
+from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, budget_panels, find, values
 from countless_lab.paper.numbers import METRICS, Record, over_orders, summarized, written
 from countless_lab.paper.study import Study
 
@@ -24,7 +24,6 @@ STEPS = {
     "look-ahead": ("and look-ahead", "#1b9e77"),
     "evidence": ("and evidence rows", "#8a5bd6"),
 }
-DRAWN = ("p99", "max")
 
 
 class Additions(Exhibit):
@@ -47,14 +46,14 @@ class Additions(Exhibit):
         for samples in study.scale.samples:
             answer_sets = {order: study.additions(samples, order) for order in study.scale.orders_for(samples)}
             for step in STEPS:
-                there = {
+                results_by_order = {
                     order: by_cell[cells[step].name]
                     for order, cells in answer_sets.items()
                     if cells[step].name in by_cell
                 }
-                if there:
-                    summary = over_orders([summarized(one) for one in there.values()])
-                    results.append({"samples": samples, "step": step, "orders": list(there), **summary})
+                if results_by_order:
+                    summary = over_orders([summarized(result) for result in results_by_order.values()])
+                    results.append({"samples": samples, "step": step, "orders": list(results_by_order), **summary})
         return results
 
     def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
@@ -77,36 +76,28 @@ class Additions(Exhibit):
         notes = (
             "Q-errors on the same model, whose weights are the paper's. Every column has what those before it have."
             " Counts bound and correct answers, and answer some questions exactly. Look-ahead thins particles by what"
-            f" counts say of later filters. Evidence rows: {MOST_EVIDENCE:,} random rows, of a smaller table a third."
+            f" counts say of later filters. Evidence rows: {MAX_EVIDENCE:,} random rows, of a smaller table a third."
             " The paper's methods never use any of this. The best of each row is bold.",
         )
         headings = ("Samples", "Data set", "Metric", *(label for label, _ in STEPS.values()))
         return [Sheet(self.title, headings, tuple(rows), 3, notes)]
 
     def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
-        budgets = sorted(values(tables, "samples"))
-        rows = [(one, metric) for one in tables for metric in DRAWN]
-        grid = panels(figure, len(rows), len(budgets), (2.7, 1.75), 0.7)
-        for line, (one, metric) in zip(grid, rows, strict=True):
+        budgets, rows = budget_panels(figure, tables, (2.7, 1.75))
+        for table, metric, line in rows:
             drawn = [1.0]
             for axes, samples in zip(line, budgets, strict=True):
                 for x, (step, (_, shade)) in enumerate(STEPS.items()):
-                    result = find(one, samples=samples, step=step)
+                    result = find(table, samples=samples, step=step)
                     if result is not None:
                         mean = result[metric]["mean"]
                         axes.bar(x, mean, 0.75, color=shade)
-                        axes.annotate(
-                            number(mean), (x, mean), (0, 2), textcoords="offset points", ha="center", fontsize=7
-                        )
+                        annotate(axes, number(mean), x, mean)
                         drawn.append(1.2 * mean)
                 axes.set_xticks([])
             for axes in line:
                 log_scale(axes, drawn)
                 axes.set_ylim(bottom=0.9)
-            line[0].set_ylabel(f"{one['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
-        for axes, samples in zip(grid[0], budgets, strict=True):
-            axes.set_title(f"{samples:,} samples", fontsize=10)
-        for axes in grid[-1]:
-            axes.set_xticks(
-                range(len(STEPS)), [label for label, _ in STEPS.values()], rotation=30, ha="right", fontsize=7
-            )
+        labels = [label for label, _ in STEPS.values()]
+        for axes in rows[-1][2]:
+            axes.set_xticks(range(len(STEPS)), labels, rotation=30, ha="right", fontsize=7)

@@ -1,4 +1,4 @@
-"""What every exhibit does: name its cells, gather what is known of them, and show it."""
+"""The base class of exhibits: it names cells, gathers their results, and shows them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from countless.sheet import Sheet
 from countless.spec import RESMADE
+from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.numbers import Record
+from countless_lab.paper.drawing import panels
+from countless_lab.paper.numbers import Record, written
 from countless_lab.paper.study import Study, with_needs
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 CellResults = dict[str, Record]  # by the cells' names
@@ -29,10 +32,11 @@ LABELS = {
     "particles on multi-order+skipping": "Particles on the model of multi-order + skipping",
 }
 METRIC_LABELS = {"p50": "P50", "p99": "P99", "max": "Max"}
+HIGH_METRICS = ("p99", "max")  # those that pictures show
 
 
 class Results(Protocol):
-    """Where results of cells are."""
+    """A store of the results of cells."""
 
     def result(self, job: Any, /) -> Record | None:
         """The result of a cell, or None."""
@@ -41,9 +45,9 @@ class Results(Protocol):
 class Exhibit(ABC):
     """A table or figure of the paper. ``in_paper`` says which, ``title`` what it shows.
 
-    Facts are plain data about one data set: ``data``, ``settings``, the cells that are ``missing``, and ``results``, a
-    list of records with a key or two and what was measured. What is not there is absent or None. The name of the data
-    set has the kind of model behind it, unless that is the paper's.
+    The facts of one data set are plain data: ``data``, ``settings``, the cells that are ``missing``, and ``results``, a
+    list of records with a key or two and the figures. A missing figure is absent or None. The name of the data set ends
+    with the kind of model, unless that is the paper's.
     """
 
     name: ClassVar[str]
@@ -53,11 +57,11 @@ class Exhibit(ABC):
 
     @abstractmethod
     def cells(self, study: Study) -> list[Cell]:
-        """The cells whose results it is made of, without those they need."""
+        """The cells that the exhibit shows, without those that these need."""
 
     @abstractmethod
     def results(self, study: Study, by_cell: CellResults) -> list[Record]:
-        """What the cells found."""
+        """The records of the finished cells."""
 
     @abstractmethod
     def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
@@ -76,7 +80,7 @@ class Exhibit(ABC):
         """The picture of at least one data set."""
 
     def gather(self, study: Study, store: Results) -> Record | None:
-        """The facts of one data set, as far as they are known; None if nothing is."""
+        """The facts of one data set so far; None if no cell is finished."""
         cells = with_needs(self.cells(study))
         by_cell = {cell.name: result for cell in cells if (result := store.result(cell)) is not None}
         results = self.results(study, by_cell)
@@ -91,12 +95,15 @@ class Exhibit(ABC):
 
     def markdown(self, tables: Sequence[Record]) -> str:
         """The tables in Markdown, over all data sets."""
-        parts = [f"# {self.title} ({self.in_paper} of the paper)", *(sheet.markdown() for sheet in self.sheets(tables))]
-        return "\n\n".join([*parts, *_gaps(tables)]) + "\n"
+        sections = [
+            f"# {self.title} ({self.in_paper} of the paper)",
+            *(sheet.markdown() for sheet in self.sheets(tables)),
+        ]
+        return "\n\n".join([*sections, *_gaps(tables)]) + "\n"
 
 
 def label(method: str) -> str:
-    """A method as tables have it; one that a plugin brought has only its name.
+    """The label of a method in tables; that of a plugin's method is its name.
 
     >>> label("multi-order+skipping"), label("stratified")
     ('Multi-order + skipping', 'Stratified')
@@ -106,7 +113,9 @@ def label(method: str) -> str:
 
 def find(table: Record, **keys: Any) -> Record | None:
     """The one result of ``facts`` with these keys."""
-    return next((one for one in table["results"] if all(one.get(key) == value for key, value in keys.items())), None)
+    return next(
+        (result for result in table["results"] if all(result.get(key) == value for key, value in keys.items())), None
+    )
 
 
 def names(tables: Sequence[Record]) -> list[str]:
@@ -115,12 +124,38 @@ def names(tables: Sequence[Record]) -> list[str]:
 
 
 def values(tables: Sequence[Record], key: str) -> list[Any]:
-    """What ``key`` is in the results of all data sets, each once, in the order they come in."""
+    """The distinct values of ``key`` in the results of all data sets, in their order."""
     return list(dict.fromkeys(record[key] for table in tables for record in table["results"] if key in record))
 
 
+def best_means(fields: Sequence[Record | None]) -> list[str]:
+    """Means with their deviations, the smallest mean in bold."""
+    means = [None if field is None else field["mean"] for field in fields]
+    return best(means, [written(field) for field in fields])
+
+
+def ablation_samples(tables: Sequence[Record]) -> str:
+    """The numbers of samples of an ablation, in words."""
+    counts = sorted({table["settings"]["ablation_samples"] for table in tables})
+    return f"{' or '.join(f'{count:,}' for count in counts) or 'no'} samples"
+
+
+def budget_panels(
+    figure: Figure, tables: Sequence[Record], size: tuple[float, float]
+) -> tuple[list[int], list[tuple[Record, str, list[Axes]]]]:
+    """The budgets, and for every table and high metric a row of panels, one for each budget."""
+    budgets = sorted(values(tables, "samples"))
+    keys = [(table, metric) for table in tables for metric in HIGH_METRICS]
+    grid = panels(figure, len(keys), len(budgets), size, 0.7)
+    for line, (table, metric) in zip(grid, keys, strict=True):
+        line[0].set_ylabel(f"{table['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
+    for axes, samples in zip(grid[0], budgets, strict=True):
+        axes.set_title(f"{samples:,} samples", fontsize=10)
+    return budgets, [(table, metric, line) for (table, metric), line in zip(keys, grid, strict=True)]
+
+
 def missing_note(table: Record) -> str | None:
-    """What is not there yet."""
+    """A note about missing cells; None if all are finished."""
     missing = table["missing"]
     if not missing:
         return None
@@ -145,7 +180,7 @@ def _data(study: Study) -> Record:
 
 
 def _settings(study: Study) -> Record:
-    """What figures depend on, besides the data."""
+    """The settings that figures depend on, besides the data."""
     scale, data = study.scale, study.data
     if data.text:
         return {

@@ -1,4 +1,4 @@
-"""What the paper argues for: a value in the middle is filled in without sampling what comes before it."""
+"""The paper's application: a hidden value is filled in without sampling the values before it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.completion import AFTER, BEFORE, KNOWN
-from countless_lab.paper.drawing import color, panels
+from countless_lab.paper.completion import AFTER, BEFORE, KNOWN_SHARE
+from countless_lab.paper.drawing import annotate, color, panels
 from countless_lab.paper.exhibits.base import CellResults, Exhibit, find
 from countless_lab.paper.numbers import Record
 from countless_lab.paper.study import Study
@@ -29,7 +29,7 @@ class Completion(Exhibit):
     name = "completion"
     in_paper = "The section on applications"
     title = "Filling in a hidden value"
-    holes = f"Of the other columns of a row, each is known with probability {KNOWN:g}."
+    holes = f"Of the other columns of a row, each is known with probability {KNOWN_SHARE:g}."
 
     def cells(self, study: Study) -> list[Cell]:
         return [*study.completions()]
@@ -39,14 +39,14 @@ class Completion(Exhibit):
             {
                 "method": cell.method,
                 "samples": cell.samples,
-                "holes": len(one["right"]),
-                "accuracy": round(float(np.mean(one["right"])), 4),
-                "chance": round(float(np.mean(one["chances"])), 4),
-                "ms": round(float(np.median(one["ms"])), 3),
-                "forward_rows": one["forward_rows"],
+                "holes": len(result["right"]),
+                "accuracy": round(float(np.mean(result["right"])), 4),
+                "chance": round(float(np.mean(result["chances"])), 4),
+                "ms": round(float(np.median(result["ms"])), 3),
+                "forward_rows": result["forward_rows"],
             }
             for cell in study.completions()
-            if (one := by_cell.get(cell.name)) is not None
+            if (result := by_cell.get(cell.name)) is not None
         ]
 
     def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
@@ -75,9 +75,8 @@ class Completion(Exhibit):
         for axes, table in zip(line, tables, strict=True):
             for x, record in enumerate(table["results"]):
                 axes.bar(x, 100 * record["accuracy"], 0.7, color=color(record["method"]))
-                top = (x, 100 * record["accuracy"])
-                percent = f"{100 * record['accuracy']:.0f}%"
-                axes.annotate(percent, top, (0, 2), textcoords="offset points", ha="center", fontsize=8)
+                percent = 100 * record["accuracy"]
+                annotate(axes, f"{percent:.0f}%", x, percent, size=8)
             labels = [_label(record["method"], record["samples"]).replace(", ", "\n") for record in table["results"]]
             axes.set_xticks(range(len(labels)), labels, fontsize=7)
             axes.set_ylim(0, 110)

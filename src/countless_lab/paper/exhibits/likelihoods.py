@@ -10,7 +10,7 @@ from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
 from countless_lab.paper.drawing import color, panels
 from countless_lab.paper.exhibits.base import CellResults, Exhibit, find, values
-from countless_lab.paper.numbers import Record, spread
+from countless_lab.paper.numbers import Record, mean_and_deviation
 from countless_lab.paper.study import Study
 
 if TYPE_CHECKING:
@@ -31,10 +31,12 @@ class LikelihoodExhibit(Exhibit):
         results = []
         models = {order: study.likelihoods(order) for order in range(study.scale.orders)}
         for name in models[0]:
-            trained = {order: by_cell[made[name].name] for order, made in models.items() if made[name].name in by_cell}
+            trained = {
+                order: by_cell[by_name[name].name] for order, by_name in models.items() if by_name[name].name in by_cell
+            }
             if trained:
                 reports = list(trained.values())
-                bits = spread([one["unmasked_bits"] for one in reports])
+                bits = mean_and_deviation([report["unmasked_bits"] for report in reports])
                 results.append(
                     {"model": name, "orders": list(trained), "bits": bits, "parameters": reports[0]["parameters"]}
                 )
@@ -86,8 +88,8 @@ def _color(model: str) -> str:
     return color(names.get(model, "multi-order"))
 
 
-def _text(found: Record | None) -> str:
-    if found is None:
+def _text(result: Record | None) -> str:
+    if result is None:
         return ""
-    bits = found["bits"]
+    bits = result["bits"]
     return f"{bits['mean']:.2f}" if bits["deviation"] is None else f"{bits['mean']:.2f} ± {bits['deviation']:.2f}"

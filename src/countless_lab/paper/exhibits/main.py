@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING
 
 from countless.human_format import number
 from countless.sheet import Sheet
-from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import AnswerSet, Cell
-from countless_lab.paper.drawing import color, log_scale, marker, method_legend, panels
-from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, find, label, names, values
-from countless_lab.paper.numbers import METRICS, Record, over_orders, summarized, written
+from countless_lab.paper.drawing import color, log_scale, marker, method_legend
+from countless_lab.paper.exhibits.base import (
+    METRIC_LABELS,
+    CellResults,
+    Exhibit,
+    best_means,
+    budget_panels,
+    find,
+    label,
+    names,
+    values,
+)
+from countless_lab.paper.numbers import METRICS, Record, over_orders, summarized
 from countless_lab.paper.study import PAPER, PARTICLES, Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-DRAWN = ("p99", "max")
 
 
 class Main(Exhibit):
@@ -59,10 +66,9 @@ class Main(Exhibit):
             for metric in METRICS:
                 for table in tables:
                     fields = [_measured(table, samples, method, metric) for method in methods]
-                    means = [None if field is None else field["mean"] for field in fields]
                     row = (f"{samples:,}", METRIC_LABELS[metric], table["data"]["name"])
-                    if any(mean is not None for mean in means):
-                        rows.append((*row, *best(means, [written(field) for field in fields])))
+                    if any(fields):
+                        rows.append((*row, *best_means(fields)))
         headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
         notes = (
             "Q-errors: mean and sample deviation over random orders. The best of each row is bold.",
@@ -90,51 +96,46 @@ class Main(Exhibit):
         return Sheet("Time and work of a query", headings, tuple(rows), 3, notes)
 
     def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
-        budgets = sorted(values(tables, "samples"))
-        rows = [(one, metric) for one in tables for metric in DRAWN]
-        grid = panels(figure, len(rows), len(budgets), (3.1, 1.75), 0.7)
-        for line, (one, metric) in zip(grid, rows, strict=True):
-            drawn = [
-                number
+        budgets, rows = budget_panels(figure, tables, (3.1, 1.75))
+        for table, metric, line in rows:
+            errors = [
+                error
                 for axes, samples in zip(line, budgets, strict=True)
-                for number in _panel(axes, one, samples, metric)
+                for error in _panel(axes, table, samples, metric)
             ]
             for axes in line:
-                log_scale(axes, drawn)
-            line[0].set_ylabel(f"{one['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
-        for axes, samples in zip(grid[0], budgets, strict=True):
-            axes.set_title(f"{samples:,} samples", fontsize=10)
-        for axes in grid[-1]:
+                log_scale(axes, errors)
+        for axes in rows[-1][2]:
             axes.set_xlabel("orders, by increasing error", fontsize=8)
         method_legend(figure, values(tables, "method"))
 
 
 def _contest(study: Study, samples: int, order: int, by_cell: CellResults) -> dict[str, AnswerSet]:
-    """The cells there are: every method's, and of particles those that take as many forward passes, or fewer."""
+    """The finished cells of every method; of particles the largest budget that takes no more forward passes."""
     cells = {method: cell for method, cell in study.contest(samples, order).items() if cell.name in by_cell}
     particles = {}
     for base, rungs in study.rungs(samples, order).items():
-        there = [cell for cell in rungs if cell.name in by_cell]
-        if base in cells and there:
-            most = by_cell[cells[base].name]["forward_rows"]
-            within = [cell for cell in there if by_cell[cell.name]["forward_rows"] <= most]
-            particles[f"{PARTICLES} on {base}"] = within[-1] if within else there[0]
+        measured = [cell for cell in rungs if cell.name in by_cell]
+        if base in cells and measured:
+            limit = by_cell[cells[base].name]["forward_rows"]
+            within = [cell for cell in measured if by_cell[cell.name]["forward_rows"] <= limit]
+            particles[f"{PARTICLES} on {base}"] = within[-1] if within else measured[0]
     paper = {method: cell for method, cell in cells.items() if method in PAPER}
     return {**paper, **particles, **cells}
 
 
 def _panel(axes: Axes, table: Record, samples: int, metric: str) -> list[float]:
-    """Every method's errors under the orders, sorted; they are returned."""
+    """Draw every method's errors under the orders, sorted; return them all."""
     methods = values([table], "method")
     errors = {
         method: sorted(field["values"])
         for method in methods
         if (field := _measured(table, samples, method, metric)) is not None
     }
-    most = max((len(sorted_errors) for sorted_errors in errors.values()), default=1)
+    longest = max((len(sorted_errors) for sorted_errors in errors.values()), default=1)
     for slot, (method, sorted_errors) in enumerate(errors.items()):
         # Under a single order the methods stand side by side, so that none hides another.
-        aside = 0.7 * (slot / (len(errors) - 1) - 0.5) if most == 1 and len(errors) > 1 else 0.0
+        aside = 0.7 * (slot / (len(errors) - 1) - 0.5) if longest == 1 and len(errors) > 1 else 0.0
         ranks = [1 + aside + rank for rank in range(len(sorted_errors))]
         axes.plot(
             ranks,
@@ -145,8 +146,8 @@ def _panel(axes: Axes, table: Record, samples: int, metric: str) -> list[float]:
             linewidth=1.4,
             alpha=0.9,
         )
-    axes.set_xlim(0.5, most + 0.5)
-    axes.set_xticks(range(1, most + 1), ["1 order"] if most == 1 else None)
+    axes.set_xlim(0.5, longest + 0.5)
+    axes.set_xticks(range(1, longest + 1), ["1 order"] if longest == 1 else None)
     if not errors:
         axes.text(0.5, 0.5, "not measured yet", transform=axes.transAxes, ha="center", color="grey")
         axes.set_xticks([])
@@ -162,8 +163,10 @@ def _orders_note(tables: Sequence[Record]) -> str:
     """How many orders each budget was tried under."""
     phrases = []
     for samples in sorted(values(tables, "samples")):
-        counts = sorted({len(one["orders"]) for fact in tables for one in fact["results"] if one["samples"] == samples})
+        counts = sorted(
+            {len(result["orders"]) for table in tables for result in table["results"] if result["samples"] == samples}
+        )
         text = " or ".join(map(str, counts)) + (" order" if counts == [1] else " orders")
         phrases.append(f"{text} at {samples:,} samples")
-    several = f"Measured under {', '.join(phrases)}." if phrases else ""
-    return several + (f" Data sets: {', '.join(names(tables))}." if tables else "Nothing is measured yet.")
+    text_of_orders = f"Measured under {', '.join(phrases)}." if phrases else ""
+    return text_of_orders + (f" Data sets: {', '.join(names(tables))}." if tables else "Nothing is measured yet.")

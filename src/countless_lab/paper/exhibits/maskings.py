@@ -10,7 +10,7 @@ from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
 from countless_lab.paper.drawing import color, log_scale, marker, method_legend, panels
-from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, find, label, values
+from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, ablation_samples, find, label, values
 from countless_lab.paper.numbers import METRICS, Record, summarized
 from countless_lab.paper.study import Study
 
@@ -46,9 +46,8 @@ class Maskings(Exhibit):
                     errors = [None if field is None else field[metric] for field in fields]
                     texts = ["" if error is None else number(error) for error in errors]
                     rows.append((table["data"]["name"], label(method), METRIC_LABELS[metric], *best(errors, texts)))
-        samples = sorted({table["settings"]["ablation_samples"] for table in tables})
         notes = (
-            f"Q-errors with {' or '.join(f'{count:,}' for count in samples) or 'no'} samples, in the table's own order,"
+            f"Q-errors with {ablation_samples(tables)}, in the table's own order,"
             " by the probability that a value is masked in training; uniform draws it anew for every row. The best of"
             " each row is bold.",
         )

@@ -10,7 +10,16 @@ from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
 from countless_lab.paper.drawing import color, log_scale, marker, method_legend, panels
-from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, find, label, values
+from countless_lab.paper.exhibits.base import (
+    HIGH_METRICS,
+    METRIC_LABELS,
+    CellResults,
+    Exhibit,
+    ablation_samples,
+    find,
+    label,
+    values,
+)
 from countless_lab.paper.numbers import Record, summarized
 from countless_lab.paper.study import Study
 
@@ -18,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHED = ("progressive",)
-SHOWN = ("p99", "max")
 
 
 class Sizes(Exhibit):
@@ -52,16 +60,12 @@ class Sizes(Exhibit):
             for hidden, embedding in sizes_of(table):
                 fields = [find(table, hidden=hidden, embedding=embedding, method=method) for method in methods]
                 row = [table["data"]["name"], f"{hidden} / {embedding}"]
-                for metric in SHOWN:
+                for metric in HIGH_METRICS:
                     errors = [None if field is None else field[metric] for field in fields]
                     row += best(errors, ["" if error is None else number(error) for error in errors])
                 rows.append(tuple(row))
-        samples = sorted({table["settings"]["ablation_samples"] for table in tables})
-        notes = (
-            f"Q-errors with {' or '.join(f'{count:,}' for count in samples) or 'no'} samples, in the table's own order."
-            " The best of each size is bold.",
-        )
-        errors_by = tuple(f"{METRIC_LABELS[metric]}: {label(method)}" for metric in SHOWN for method in methods)
+        notes = (f"Q-errors with {ablation_samples(tables)}, in the table's own order. The best of each size is bold.",)
+        errors_by = tuple(f"{METRIC_LABELS[metric]}: {label(method)}" for metric in HIGH_METRICS for method in methods)
         headings = ("Data set", "Hidden / embedding", *errors_by)
         return [Sheet(self.title, headings, tuple(rows), 2, notes)]
 
@@ -90,5 +94,5 @@ class Sizes(Exhibit):
 
 
 def sizes_of(table: Record) -> list[tuple[int, int]]:
-    """The sizes of which something is known."""
-    return list(dict.fromkeys((one["hidden"], one["embedding"]) for one in table["results"]))
+    """The model sizes that have a result."""
+    return list(dict.fromkeys((result["hidden"], result["embedding"]) for result in table["results"]))

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
+from countless_lab.measurement.plotting import short
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.drawing import color, log_scale, method_legend, panels
+from countless_lab.paper.drawing import annotate, color, log_scale, method_legend, panels
 from countless_lab.paper.exhibits.base import LABELS, CellResults, Exhibit, find, label, names, values
 from countless_lab.paper.exhibits.main import Main
-from countless_lab.paper.numbers import Record, over_orders, short, summarized
+from countless_lab.paper.numbers import Record, over_orders, summarized
 from countless_lab.paper.study import PARTICLES, Study
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Summary(Exhibit):
                 if open_ended:
                     bar[0].set(hatch="////", edgecolor="white", linewidth=0)
                 text = SIGNS[result["bound"]].strip() + short(result["passes"])
-                axes.annotate(text, (x, result["passes"]), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+                annotate(axes, text, x, result["passes"])
                 drawn.append(result["passes"])
         log_scale(axes, [*drawn, min(drawn) / 3, max(drawn) * 1.2])
         axes.set_xticks(range(len(tables)), names(tables), fontsize=9)
@@ -116,14 +117,14 @@ def _crossing(above: Record, below: Record) -> float:
     return float(f"{passes:.6g}")
 
 
-def _text(found: Record | None) -> str:
-    return "" if found is None else SIGNS[found["bound"]] + number(found["passes"])
+def _text(result: Record | None) -> str:
+    return "" if result is None else SIGNS[result["bound"]] + number(result["passes"])
 
 
 def _points(by_method: dict[str, dict[int, dict[int, Record]]]) -> Iterator[tuple[str, list[Record]]]:
     """Every method's means over orders, by budget; methods in the order of the main exhibit."""
-    known = [method for method in LABELS if method in by_method]
-    for method in [*known, *(method for method in by_method if method not in known)]:
+    ordered = [method for method in LABELS if method in by_method]
+    for method in [*ordered, *(method for method in by_method if method not in ordered)]:
         points = []
         for samples, by_order in sorted(by_method[method].items()):
             means = over_orders(list(by_order.values()))

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from countless.human_format import number
 from countless.sheet import Sheet
-from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.drawing import color, log_scale, method_legend, panels
-from countless_lab.paper.exhibits.base import CellResults, Exhibit, find, label, values
-from countless_lab.paper.numbers import RESAMPLES, Record, bootstrapped, summarized, written
+from countless_lab.paper.drawing import annotate, color, log_scale, method_legend, panels
+from countless_lab.paper.exhibits.base import CellResults, Exhibit, best_means, find, label, values
+from countless_lab.paper.numbers import RESAMPLES, Record, bootstrapped, summarized
 from countless_lab.paper.study import Study
 
 if TYPE_CHECKING:
@@ -48,10 +47,7 @@ class TextExhibit(Exhibit):
             samples = " or ".join(f"{count:,}" for count in values([table], "samples"))
             for metric, heading in ROWS.items():
                 fields = [None if field is None else field[metric] for field in results]
-                means = [None if field is None else field["mean"] for field in fields]
-                errors.append(
-                    (table["data"]["name"], samples, heading, *best(means, [written(field) for field in fields]))
-                )
+                errors.append((table["data"]["name"], samples, heading, *best_means(fields)))
             for key, heading in (("ms", "ms"), ("forward_rows", "forward passes")):
                 texts = ["" if field is None else number(field[key]) for field in results]
                 work.append((table["data"]["name"], heading, *texts))
@@ -78,10 +74,9 @@ class TextExhibit(Exhibit):
                     mean, deviation = record[metric]["mean"], record[metric]["deviation"]
                     method = record["method"]
                     axes.bar(x, mean, width * 0.9, color=color(method))
-                    least = max(mean - deviation, 1.0)
-                    axes.errorbar(x, mean, [[mean - min(least, mean)], [deviation]], color="#555555", capsize=2, lw=1)
-                    top = (x, mean + deviation)
-                    axes.annotate(number(mean), top, (0, 2), textcoords="offset points", ha="center", fontsize=7)
+                    low = max(mean - deviation, 1.0)
+                    axes.errorbar(x, mean, [[mean - min(low, mean)], [deviation]], color="#555555", capsize=2, lw=1)
+                    annotate(axes, number(mean), x, mean + deviation)
                     drawn.append(1.15 * (mean + deviation))
             log_scale(axes, drawn)
             axes.set_ylim(bottom=0.9)

@@ -1,4 +1,4 @@
-"""Which of the paper's data sets a table is, or stands in for, and the paper's figures beside ours."""
+"""The paper's data set that a table is or stands in for, and the paper's figures beside ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from countless_lab.paper.report.published import (
 
 @dataclass(frozen=True)
 class Counterpart:
-    """One of the paper's data sets, as a table has to do with it: it is the ``same``, or stands in for it."""
+    """A data set of the paper that a table is the ``same`` as, or stands in for."""
 
     paper: str
     same: bool
@@ -54,7 +54,7 @@ def paper_name(table: Record) -> str:
 
 
 def described(name: str) -> str:
-    """What a table has to do with the paper.
+    """The relation of a table to the paper's data sets.
 
     >>> described("census"), described("covtype"), described("flights")
     ("the paper's Census", "a stand-in for the paper's KDD", "none of the paper's")
@@ -67,8 +67,8 @@ def described(name: str) -> str:
 
 def beside_the_paper(exhibit: str, tables: Sequence[Record]) -> list[Sheet]:
     """Our figures and the paper's, row by row, if the paper has published any for this exhibit and these tables."""
-    known = [table for table in tables if counterpart(table["data"]["name"])]
-    sheets = [make(known) for make in _SHEETS.get(exhibit, ()) if known]
+    comparable = [table for table in tables if counterpart(table["data"]["name"])]
+    sheets = [make(comparable) for make in _SHEETS.get(exhibit, ()) if comparable]
     return [sheet for sheet in sheets if sheet.rows]
 
 
@@ -91,16 +91,16 @@ def _main(tables: Sequence[Record]) -> Sheet:
 
 def _in_words(tables: Sequence[Record]) -> Sheet:
     rows = []
-    said = {(one.data, one.samples, one.metric, one.method): one for one in figures_in_words()}
+    figures = {(figure.data, figure.samples, figure.metric, figure.method): figure for figure in figures_in_words()}
     methods = ("progressive", "skipping")
-    for data, samples, metric in dict.fromkeys(key[:3] for key in said):
-        for one in tables:
-            results = [find(one, samples=samples, method=method) for method in methods]
-            if paper_name(one) == data and any(results):
-                theirs = [said[data, samples, metric, method] for method in methods]
+    for data, samples, metric in dict.fromkeys(key[:3] for key in figures):
+        for table in tables:
+            results = [find(table, samples=samples, method=method) for method in methods]
+            if paper_name(table) == data and any(results):
+                theirs = [figures[data, samples, metric, method] for method in methods]
                 row = (f"{samples:,}", METRIC_LABELS[metric])
                 ours = [written(field and field[metric]) for field in results]
-                rows += _pair(row, one["data"]["name"], ours, data, theirs)
+                rows += _pair(row, table["data"]["name"], ours, data, theirs)
     headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
     note = "The paper's are approximate, and some differ from its own Table 5."
     return Sheet("Beside what the paper says in words (Section 5.4)", headings, tuple(rows), 3, (note,))
@@ -136,10 +136,10 @@ def _pair(
     return [(*row, f"{name} (ours)", *ours), (*row, f"{paper} (the paper)", *map(_theirs, theirs))]
 
 
-def _theirs(found: Published | None) -> str:
-    if found is None:
+def _theirs(figure: Published | None) -> str:
+    if figure is None:
         return ""
-    return written({"mean": found.value, "deviation": found.deviation}) + ("" if found.comparable else " *")
+    return written({"mean": figure.value, "deviation": figure.deviation}) + ("" if figure.comparable else " *")
 
 
 _SHEETS: dict[str, tuple[Callable[[Sequence[Record]], Sheet], ...]] = {

@@ -1,4 +1,4 @@
-"""What is not as in the paper: the tables, how much of the protocol was run, and how the models are made."""
+"""Differences from the paper: the tables, how much of the protocol was run, and how models are made."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOTES = (
 
 
 def differences(gathered: Mapping[str, Sequence[Record]]) -> list[Sheet]:
-    """Every data set with how it was measured, above what the paper says of its own."""
+    """How every data set was measured, above the paper's own data sets."""
     together: dict[str, Record] = {}
     for tables in gathered.values():
         for table in tables:
@@ -95,8 +95,8 @@ def _text_row(table: Record) -> tuple[str, ...]:
 
 def _papers(tables: Sequence[Record]) -> list[str]:
     """The paper's data sets that these are, or stand in for."""
-    known = [paper_name(table) for table in tables if counterpart(table["data"]["name"])]
-    return list(dict.fromkeys(known))
+    names = [paper_name(table) for table in tables if counterpart(table["data"]["name"])]
+    return list(dict.fromkeys(names))
 
 
 def _paper_columns_row(name: str) -> tuple[str, ...]:

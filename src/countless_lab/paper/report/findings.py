@@ -1,4 +1,4 @@
-"""What the paper found, and what we add, one by one: does it hold on these tables?
+"""The findings of the paper, and ours: which of them hold on these tables?
 
 The criteria are stated in words, and each verdict comes with its figures.
 """
@@ -14,7 +14,7 @@ from countless_lab.paper.report import judges
 from countless_lab.paper.report.judges import Judged
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not measured"
-LEAST_QUERIES = 100  # of which high quantiles can be told
+MIN_QUERIES = 100  # for high quantiles
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class PaperFinding:
         for table in gathered.get(self.exhibit, ()):
             if self.large and table["data"].get("domains", (0, 0))[1] <= DIGITS_FROM:
                 continue
-            queries = table["data"].get("queries", LEAST_QUERIES)
-            few = f"{queries:,} queries are too few to tell"
-            holds, figures = self.judge(table) if queries >= LEAST_QUERIES else (None, few)
+            queries = table["data"].get("queries", MIN_QUERIES)
+            too_few = f"{queries:,} queries are too few to tell"
+            holds, figures = self.judge(table) if queries >= MIN_QUERIES else (None, too_few)
             verdict = UNKNOWN if holds is None else HOLDS if holds else FAILS
             verdicts.append(Verdict(table["data"]["name"], verdict, figures))
         return verdicts

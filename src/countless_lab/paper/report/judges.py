@@ -1,9 +1,10 @@
-"""How findings are judged: from the facts of a data set to whether a claim holds, and the figures that say so."""
+"""Judges of findings: each decides from the facts of a data set whether a claim holds, and returns the figures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from countless.human_format import number
 from countless_lab.paper.exhibits.base import find, values
@@ -17,17 +18,17 @@ MANY_SAMPLES = 10_000
 NEAR_ONE = 2.0
 NEAR_BEST = 2.0
 NEAR_RIGHT = 0.01  # shares of right values that differ by less are the same
-MASKED = ("skipping", "multi-order+skipping")  # the methods whose models particles are asked of, too
+MASKED = ("skipping", "multi-order+skipping")  # the methods whose models particles use, too
 
-KEYS = {"forward_rows": "forward passes"}  # as figures are called
+KEYS = {"forward_rows": "forward passes"}  # names of figures in texts
 
 Judged = tuple[bool | None, str]  # None: not measured
 MISSING: Judged = (None, "not all of it is measured yet")
 
 
-def mean_of(table: Record, samples: int, method: str, metric: str) -> float | None:
-    """The mean over orders of a figure of the main exhibit."""
-    result = find(table, samples=samples, method=method)
+def mean_of(table: Record, metric: str, **keys: Any) -> float | None:
+    """The mean of a metric in the result with these keys."""
+    result = find(table, **keys)
     return None if result is None else float(result[metric]["mean"])
 
 
@@ -50,7 +51,7 @@ def at_many_samples(table: Record) -> Judged:
 
 def times_better(table: Record, samples: int, better: str, worse: str, metric: str, at_least: float) -> Judged:
     """Whether one method's error is this many times below another's."""
-    low, high = (mean_of(table, samples, method, metric) for method in (better, worse))
+    low, high = (mean_of(table, metric, samples=samples, method=method) for method in (better, worse))
     if low is None or high is None:
         return MISSING
     text = f"{metric} at {samples:,} samples: {worse} {number(high)}, {better} {number(low)}, {number(high / low)}x"
@@ -59,7 +60,7 @@ def times_better(table: Record, samples: int, better: str, worse: str, metric: s
 
 
 def all_hold(judged: Sequence[Judged]) -> Judged:
-    """Whether each holds: one that does not decides, one that is not measured leaves it open."""
+    """Whether all hold: False if one does not, None if one is not measured."""
     if any(holds is False for holds, _ in judged):
         holds: bool | None = False
     else:
@@ -73,7 +74,7 @@ def medians_near_one(table: Record) -> Judged:
         (mean, samples, method)
         for samples in values([table], "samples")
         for method in PAPER
-        if (mean := mean_of(table, samples, method, "p50")) is not None
+        if (mean := mean_of(table, "p50", samples=samples, method=method)) is not None
     ]
     if len(medians) < len(values([table], "samples")) * len(PAPER):
         return MISSING
@@ -85,7 +86,11 @@ def combining_helps(table: Record) -> Judged:
     """Both techniques together against each alone, at the smallest budget."""
     samples, both = fewest(table), "multi-order+skipping"
     return all_hold(
-        [times_better(table, samples, both, one, m, 1.0) for m in ("p99", "max") for one in ("multi-order", "skipping")]
+        [
+            times_better(table, samples, both, single, m, 1.0)
+            for m in ("p99", "max")
+            for single in ("multi-order", "skipping")
+        ]
     )
 
 
@@ -94,35 +99,36 @@ def fewer_passes(table: Record) -> Judged:
     ours, theirs = find(table, method="skipping"), find(table, method="progressive")
     if ours is None or theirs is None:
         return MISSING
-    # What is only bounded bounds the ratio.
+    # If a number is only bounded, so is the ratio.
     ratio = theirs["passes"] / ours["passes"]
-    least = 0.0 if theirs["bound"] == "at most" or ours["bound"] == "more than" else ratio
+    smallest = 0.0 if theirs["bound"] == "at most" or ours["bound"] == "more than" else ratio
     largest = float("inf") if theirs["bound"] == "more than" or ours["bound"] == "at most" else ratio
     phrases = [
-        f"{name} {one['bound']} {number(one['passes'])}" for name, one in (("progressive", theirs), ("skipping", ours))
+        f"{name} {result['bound']} {number(result['passes'])}"
+        for name, result in (("progressive", theirs), ("skipping", ours))
     ]
-    text = f"{', '.join(phrases)}; ratio {_between(least, largest)}"
-    if least >= ORDER_OF_MAGNITUDE:
+    text = f"{', '.join(phrases)}; ratio {_between(smallest, largest)}"
+    if smallest >= ORDER_OF_MAGNITUDE:
         return True, text
     return (False, text) if largest < ORDER_OF_MAGNITUDE else (None, f"{text}: these budgets cannot tell")
 
 
-def _between(least: float, largest: float) -> str:
-    if least == largest:
-        return f"{number(least)}x"
+def _between(smallest: float, largest: float) -> str:
+    if smallest == largest:
+        return f"{number(smallest)}x"
     if largest == float("inf"):
-        return f"at least {number(least)}x" if least else "unknown"
+        return f"at least {number(smallest)}x" if smallest else "unknown"
     return f"at most {number(largest)}x"
 
 
 def likelihoods_in_order(table: Record) -> Judged:
     """Whether the bits rise from the baseline to masking to more and more orders."""
     bits = {record["model"]: record["bits"]["mean"] for record in table["results"]}
-    several = sorted((name for name in bits if name.startswith("multi")), key=lambda name: int(name[12:-1]))
-    models = ["baseline", "masking", *several]
+    multi_order = sorted((name for name in bits if name.startswith("multi")), key=lambda name: int(name[12:-1]))
+    models = ["baseline", "masking", *multi_order]
     if len(models) < 4 or not all(model in bits for model in models):
         return MISSING
-    ordered = all(bits[one] < bits[other] for one, other in pairwise(models))
+    ordered = all(bits[fewer] < bits[more] for fewer, more in pairwise(models))
     return ordered, ", ".join(f"{model} {bits[model]:.2f}" for model in models)
 
 
@@ -136,8 +142,11 @@ def at_every_size(table: Record, better: str, worse: str, above: float = 1.0) ->
     if not ratios or lacking(table, better) or lacking(table, worse):
         return MISSING
     won = sum(ratio > above for ratio in ratios.values())
-    least = min(ratios, key=lambda size: ratios[size])
-    text = f"at {won} of {len(ratios)} sizes; the least ratio is {number(ratios[least])}x, at {least[0]} / {least[1]}"
+    worst_size = min(ratios, key=lambda size: ratios[size])
+    hidden_and_embedding = " / ".join(map(str, worst_size))
+    text = (
+        f"at {won} of {len(ratios)} sizes; the least ratio is {number(ratios[worst_size])}x, at {hidden_and_embedding}"
+    )
     return won == len(ratios), text
 
 
@@ -158,22 +167,18 @@ def fills_in(table: Record) -> Judged:
     plain = [record for record in table["results"] if record["method"] != "skipping"]
     if table["missing"] or not masked or not plain:
         return MISSING
-    most, right = max(plain, key=lambda record: record["samples"]), max(record["accuracy"] for record in plain)
+    largest, right = max(plain, key=lambda record: record["samples"]), max(record["accuracy"] for record in plain)
     text = (
         f"right: masked {masked[0]['accuracy']:.1%}, unmasked {right:.1%}; forward passes: masked "
-        f"{number(masked[0]['forward_rows'])}, unmasked with {most['samples']:,} samples {number(most['forward_rows'])}"
+        f"{number(masked[0]['forward_rows'])}, unmasked with {largest['samples']:,} samples "
+        f"{number(largest['forward_rows'])}"
     )
     as_often = masked[0]["accuracy"] >= right - NEAR_RIGHT
-    return as_often and most["forward_rows"] >= ORDER_OF_MAGNITUDE * masked[0]["forward_rows"], text
-
-
-def _text_error(table: Record, method: str, metric: str) -> float | None:
-    result = find(table, method=method)
-    return None if result is None else float(result[metric]["mean"])
+    return as_often and largest["forward_rows"] >= ORDER_OF_MAGNITUDE * masked[0]["forward_rows"], text
 
 
 def _text_times(table: Record, better: str, worse: str, metric: str, at_least: float) -> Judged:
-    low, high = _text_error(table, better, metric), _text_error(table, worse, metric)
+    low, high = (mean_of(table, metric, method=method) for method in (better, worse))
     if low is None or high is None:
         return MISSING
     text = f"{metric}: {worse} {number(high)}, {better} {number(low)}, {number(high / low)}x"
@@ -188,13 +193,13 @@ def text_tails(table: Record) -> Judged:
 
 def text_median(table: Record) -> Judged:
     """Naive sampling against the paper's other two, in the median."""
-    return all_hold([_text_times(table, "naive", other, "p50", 1.0) for other in ("progressive", "skipping")])
+    return all_hold([_text_times(table, "naive", method, "p50", 1.0) for method in ("progressive", "skipping")])
 
 
 def text_particles(table: Record) -> Judged:
     """Particles against each of the paper's methods on text, in every metric."""
-    pairs = [(metric, other) for metric in METRICS for other in ("naive", "progressive", "skipping")]
-    return all_hold([_text_times(table, "particles", other, metric, 1 / SLACK) for metric, other in pairs])
+    pairs = [(metric, method) for metric in METRICS for method in ("naive", "progressive", "skipping")]
+    return all_hold([_text_times(table, "particles", method, metric, 1 / SLACK) for metric, method in pairs])
 
 
 def same_model(table: Record) -> Judged:
@@ -221,12 +226,12 @@ def best_of_all(table: Record) -> Judged:
     judged: list[Judged] = []
     for samples in values([table], "samples"):
         for metric in METRICS:
-            theirs = [mean_of(table, samples, method, metric) for method in PAPER]
-            ours = [mean_of(table, samples, f"particles on {base}", metric) for base in MASKED]
+            theirs = [mean_of(table, metric, samples=samples, method=method) for method in PAPER]
+            ours = [mean_of(table, metric, samples=samples, method=f"particles on {base}") for base in MASKED]
             if None in theirs or None in ours:
                 judged.append(MISSING)
                 continue
-            mine, best = (min(one for one in group if one is not None) for group in (ours, theirs))
+            mine, best = (min(mean for mean in group if mean is not None) for group in (ours, theirs))
             text = f"{metric} at {samples:,}: {number(mine)} against {number(best)}"
             judged.append((mine <= SLACK * best, text))
     return _failures_first(judged)
@@ -234,7 +239,7 @@ def best_of_all(table: Record) -> Judged:
 
 def _failures_first(judged: Sequence[Judged]) -> Judged:
     """Whether all hold; where not all do, only those that do not are listed."""
-    failed = [one for one in judged if one[0] is False]
+    failed = [verdict for verdict in judged if verdict[0] is False]
     if not failed:
         return all_hold(judged)
     holds, text = all_hold(failed)

@@ -1,6 +1,6 @@
-"""One page of all exhibits: pictures, tables, the paper's figures beside ours, what differs, and which findings hold.
+"""The report page of all exhibits: pictures, tables, the paper's figures, differences, and which findings hold.
 
-The page is whole in itself: it opens from a disk, without a network.
+The page needs no other file and no network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROLOG = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>", re.DOTALL)
 IDENTIFIER = re.compile(r'(\bid="|href="#|url\(#)')
 SIZE = re.compile(r' (width|height)="[^"]*"')
 WIDTH = re.compile(r' width="([0-9.]+)pt"')
-LARGEST = 1.3  # times its own width: a drawing of one small panel is not blown up to the page's
+LARGEST = 1.3  # times its own width: a small drawing is not stretched to the width of the page
 
 
 def page(gathered: Gathered) -> str:
@@ -88,10 +88,10 @@ def _findings(gathered: Gathered) -> str:
 
 def _overview(judged: Sequence[tuple[PaperFinding, Sequence[Verdict]]]) -> str:
     """Every claim and its verdict on each table, at a glance."""
-    tables = list(dict.fromkeys(one.data for _, verdicts in judged for one in verdicts))
+    tables = list(dict.fromkeys(verdict.data for _, verdicts in judged for verdict in verdicts))
     rows = []
     for finding, verdicts in judged:
-        by_table = {one.data: one.verdict for one in verdicts}
+        by_table = {verdict.data: verdict.verdict for verdict in verdicts}
         cells = "".join(f"<td>{_pill(by_table[name]) if name in by_table else ABSENT}</td>" for name in tables)
         rows.append(f'<tr><td class="label claim">{escape(finding.claim)}</td>{cells}</tr>')
     heads = '<th class="label">Claim</th>' + "".join(f"<th>{escape(name)}</th>" for name in tables)
@@ -110,9 +110,10 @@ def _plural(verdict: str, count: int) -> str:
 
 
 def _finding(finding: PaperFinding, verdicts: Sequence[Verdict]) -> str:
-    lines = [f"<li>{_pill(one.verdict)} <b>{escape(one.data)}</b>: {escape(one.figures)}</li>" for one in verdicts] or [
-        f"<li>{_pill(UNKNOWN)} on no table that it is about: run countless paper {escape(finding.exhibit)}</li>"
-    ]
+    lines = [
+        f"<li>{_pill(verdict.verdict)} <b>{escape(verdict.data)}</b>: {escape(verdict.figures)}</li>"
+        for verdict in verdicts
+    ] or [f"<li>{_pill(UNKNOWN)} on no table that it is about: run countless paper {escape(finding.exhibit)}</li>"]
     return (
         f'<section class="finding"><h3>{escape(finding.claim)} '
         f'<span class="soft">({escape(finding.source)})</span></h3>'
@@ -123,7 +124,7 @@ def _finding(finding: PaperFinding, verdicts: Sequence[Verdict]) -> str:
 def _exhibit(exhibit: Exhibit, tables: Sequence[Record]) -> str:
     drawn = pictures(lambda figure: exhibit.draw(tables, figure), ("svg",))["svg"]
     sheets = [*exhibit.sheets(tables), *beside_the_paper(exhibit.name, tables)]
-    gaps = [note for one in tables if (note := missing_note(one)) is not None]
+    gaps = [note for facts in tables if (note := missing_note(facts)) is not None]
     return "\n".join(
         [
             f'<h2 id="{escape(exhibit.name)}">{escape(exhibit.title)}</h2>',
@@ -180,11 +181,9 @@ def _cell(tag: str, text: str, label: bool) -> str:
 
 
 def inline(svg: str, name: str, title: str) -> str:
-    """A drawing to stand inside a page: without its prolog, of any width up to :data:`LARGEST` times its own, its
-    identifiers its own.
-    """
+    """A drawing for a page: without its prolog, with unique identifiers, and at most :data:`LARGEST` times as wide."""
     bare = IDENTIFIER.sub(rf"\g<1>{name}-", PROLOG.sub("", svg))
-    tag, rest = bare.strip().split(">", 1)
+    tag, content = bare.strip().split(">", 1)
     width = WIDTH.search(tag)
-    most = f' style="max-width: {LARGEST * float(width[1]):.0f}pt"' if width else ""
-    return f'{SIZE.sub("", tag)}{most} role="img" aria-label="{escape(title)}">{rest}'
+    max_width = f' style="max-width: {LARGEST * float(width[1]):.0f}pt"' if width else ""
+    return f'{SIZE.sub("", tag)}{max_width} role="img" aria-label="{escape(title)}">{content}'

@@ -1,4 +1,4 @@
-"""The looks of the report: one column, wide things scroll in boxes of their own, light or dark as the reader has it."""
+"""The CSS of the report: one column, boxes that scroll if they are wide, light or dark as the reader's system."""
 
 CSS = """
 :root {

@@ -171,4 +171,7 @@ def published(data: str, metric: str, method: str, samples: int | None = None) -
     ('Table 5', 2.55, 0.29)
     """
     key = (data, metric, method, samples)
-    return next((one for one in table_figures() if (one.data, one.metric, one.method, one.samples) == key), None)
+    return next(
+        (figure for figure in table_figures() if (figure.data, figure.metric, figure.method, figure.samples) == key),
+        None,
+    )

@@ -1,9 +1,11 @@
-"""What every campaign has on the command line: its options, and how its cases, defects and sum are printed."""
+"""The command line of every campaign: its options, and the output of cases, defects and the summary."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -40,10 +42,16 @@ def campaign_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def run_with_models(make_campaign: Callable[[Path], Campaign], **options: Any) -> int:
+    """Run a campaign whose models are made in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
+        return run_command(make_campaign(Path(folder)), **options)
+
+
 def run_command(
     campaign: Campaign, minutes: float, seed: int, cases: int | None, output: Path | None, resume: bool
 ) -> int:
-    """Run a campaign and print what it finds; the exit code is 1 if that is a defect."""
+    """Run a campaign and print its findings; the exit code is 1 if there is a defect."""
     if resume and output is None:
         raise click.UsageError("--resume needs the folder of the earlier run: -o FOLDER")
     if output is not None:
@@ -75,10 +83,10 @@ def _print_case(console: Console, campaign: Campaign, findings: Findings, case: 
 
 
 def _summary(campaign: Campaign, findings: Findings) -> str:
-    """All of a run in a line."""
-    parts = [show.plural(findings.cases, campaign.case)]
+    """The summary of a run, in one line."""
+    counts = [show.plural(findings.cases, campaign.case)]
     if findings.checks != findings.cases:
-        parts.append(show.plural(findings.checks, campaign.check))
+        counts.append(show.plural(findings.checks, campaign.check))
     results = [f"{count:,} {result}" for result, count in sorted(findings.results.items())]
     defects = f"{show.plural(findings.defective, 'case')} with a defect"
-    return f"{', '.join(parts)} in {show.duration(findings.seconds)}: {', '.join([*results, defects])}"
+    return f"{', '.join(counts)} in {show.duration(findings.seconds)}: {', '.join([*results, defects])}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import click
 
-from countless_lab.cli.bench.fuzz.campaign_options import campaign_options, run_command
+from countless_lab.cli.bench.fuzz.campaign_options import campaign_options, run_with_models
 from countless_lab.fuzz.sharing import concurrency_campaign
 
 
@@ -20,5 +18,4 @@ def concurrency(**options: Any) -> int:
     Questions are of every kind and asked in random order. Every answer must equal that of a model that is asked alone,
     to the last bit.
     """
-    with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
-        return run_command(concurrency_campaign(Path(folder)), **options)
+    return run_with_models(concurrency_campaign, **options)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import click
 
-from countless_lab.cli.bench.fuzz.campaign_options import campaign_options, run_command
+from countless_lab.cli.bench.fuzz.campaign_options import campaign_options, run_with_models
 from countless_lab.fuzz.loading import files_campaign
 
 
@@ -20,5 +18,4 @@ def files(**options: Any) -> int:
     A mutation changes the zip archive, a JSON section, the header of an array, or its values. Each file must be
     refused with an error of Countless's own, or answer with numbers that can be counts of rows.
     """
-    with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
-        return run_command(files_campaign(Path(folder)), **options)
+    return run_with_models(files_campaign, **options)

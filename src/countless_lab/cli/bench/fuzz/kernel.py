@@ -36,11 +36,11 @@ def kernel(compiler: str, **options: Any) -> int:
     if os.environ.get(SANITIZED):
         return run_command(kernel_campaign(Path(os.environ[MODELS]), compiler), **options)
     with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
-        kept = options["output"] or Path(folder)
-        models = kept / "models"
+        target = options["output"] or Path(folder)
+        models = target / "models"
         models.mkdir(parents=True, exist_ok=True)
         make_models(models)
-        package = build_sanitized(kept, compiler)
+        package = build_sanitized(target, compiler)
         environment = sanitized_environment(package, compiler) | {MODELS: str(models.resolve())}
         arguments = sys.argv[sys.argv.index("bench") :]
         return subprocess.run(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import click
 
-from countless_lab.cli.bench.fuzz.campaign_options import campaign_options, run_command
+from countless_lab.cli.bench.fuzz.campaign_options import campaign_options, run_with_models
 from countless_lab.fuzz.service import REQUESTS, service_campaign
 
 
@@ -23,5 +21,4 @@ def service(requests: int, **options: Any) -> int:
     After each of them an ordinary question must be answered as before. At the end no thread, no request and no memory
     may be left over, and the service must stop with code 0.
     """
-    with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
-        return run_command(service_campaign(Path(folder), requests), **options)
+    return run_with_models(lambda models: service_campaign(models, requests), **options)
