@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from countless.cluster.rows import ParquetRows, reader
-from countless.data.columns.discovery import Few, Scans
+from countless.data.columns.discovery import IsSmall, Scans
 from countless.data.columns.grids.grid_knots import grid_of
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Column
@@ -127,10 +127,10 @@ class Merged(Scans):
         signed = {at for (at,) in self._told.rows("SELECT DISTINCT c FROM told WHERE what = 'signed'")}
         return frozenset(name for name, at in self._numbers.items() if at in signed)
 
-    def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
+    def statistics(self, requested: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
         ((rows,),) = self._told.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")
         found: list[tuple[int, float | None]] = []
-        known = self._types.keys() & set(wanted)
+        known = self._types.keys() & set(requested)
         for name, _ in self.source.columns():
             lengths = self._lengths(name) if name in known else {}
             strings = sum(lengths.values())
@@ -138,10 +138,10 @@ class Merged(Scans):
             found.append((self._distinct(name) if name in known else 0, mean))
         return int(rows), found
 
-    def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
+    def domains(self, types: dict[str, str], is_small: IsSmall) -> dict[str, Column]:
         found = {}
         for name, kind in types.items():
-            if few(name, self._distinct(name)):
+            if is_small(name, self._distinct(name)):
                 values = self._values(name)
                 texts = self._told.rows(f"SELECT CAST(value AS VARCHAR) FROM {values} ORDER BY value ASC NULLS LAST")
                 known = tuple(unsigned(str(text), kind) for (text,) in texts if text is not None)

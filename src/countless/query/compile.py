@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.strings.text import NAMELESS, TextColumn
+from countless.data.columns.strings.text import OTHER_RARE, TextColumn
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError, is_final
@@ -308,7 +308,7 @@ class _Descent:
         satisfied = want.codes(truth)
         observed = self._observed(index, node, want, satisfied)
         # Beyond the cut there may be unknown letters, and the rarest ones have no names.
-        if (column.cut or NAMELESS in column.letters.characters) and not isinstance(node, exp.Is):
+        if (column.cut or OTHER_RARE in column.letters.characters) and not isinstance(node, exp.Is):
             self.certain &= observed.any() and not observed.all()
 
         def detail() -> Comparison:

@@ -81,7 +81,7 @@ class StringScans:
             yield from self.draw(share, int(rng.integers(2**31)))
         else:
             for strings in self.read():
-                yield strings.some(rng.random(len(strings.lengths)) < share)
+                yield strings.subset(rng.random(len(strings.lengths)) < share)
 
     def null_count(self) -> int:
         """How many strings are NULL."""
