@@ -230,7 +230,7 @@ def read_schema(source: Source, options: EncodeOptions | None = None, events: Ev
 
 
 def find_schema(finder: Scans, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
-    """The schema of the table that ``finder`` scans; ``tell`` is called with the name and number of rows of each stage."""
+    """The schema of the table that ``finder`` scans; ``tell`` gets the name of each stage and its number of rows."""
     tell("counting distinct values")
     rows, candidates, left_out = _candidates(finder, options)
     if not candidates:

@@ -63,7 +63,7 @@ def read_grid(source: Source, name: str, kind: str, most_cells: int = CELLS) -> 
 
 
 def grid_of(source: Source, values: str, name: str, kind: str, most_cells: int) -> Column:
-    """A column as a grid of about ``most_cells`` cells; ``values`` is a table of its values and their rows ``n``."""
+    """A column as a grid of about ``most_cells`` cells; the table ``values`` has the rows ``n`` of each and of NULL."""
     ((rows, most, nulls),) = source.rows(
         "SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), max(n) FILTER (value IS NOT NULL), "
         f"count(*) FILTER (value IS NULL) FROM {values}"
@@ -86,7 +86,7 @@ def granularity_of(source: Source, values: str, kind: str, mass: float | None = 
 
 
 def cut_into_cells(source: Source, values: str, name: str, kind: str, mass: float) -> Column:
-    """A column as a grid with about ``mass`` rows per cell; the table ``values`` has its values and their rows ``n``."""
+    """A column as a grid with about ``mass`` rows per cell; the table ``values`` has the rows ``n`` of each value."""
     parts = source.rows(
         KNOTS.format(values=values, mass=f"{mass!r}::DOUBLE", not_finite=_is_not_finite(kind), parts=PARTS)
     )
