@@ -170,7 +170,7 @@ class EvidenceRows:
                 raise _damaged(column.name)
             columns.append(column)
             all_codes.append(codes)
-        rows = len(all_codes[0])
+        rows = len(all_codes[0]) if all_codes else 0
         if any(len(codes) != rows for codes in all_codes) or not 0 < rows <= table.rows:
             raise ModelFileError("the model file is damaged: its evidence rows have several lengths; fit it again")
         return cls(replace(table, rows=rows, columns=tuple(columns), calendar=()), tuple(all_codes))
@@ -221,8 +221,8 @@ def evidence_rows(setting: str, rows: int) -> int:
 def updated_shares(stored: int, rows: int, added: int, size: int, rng: np.random.Generator) -> tuple[int, int]:
     """The numbers of old and new rows in a uniform sample of a table of ``rows`` rows after ``added`` more.
 
-    The old rows are taken from the ``stored`` sample. Unless that is the whole table, a sample of ``size`` rows may need
-    more old rows than are stored: then a smaller one is drawn, for which this hardly ever happens.
+    The old rows are taken from ``stored`` sampled rows. Unless these are the whole table, a sample of ``size`` rows may
+    need more old rows than are stored: then a smaller one is drawn, for which this hardly ever happens.
 
     >>> rng = np.random.default_rng(0)
     >>> updated_shares(500, 500, 20, 520, rng), updated_shares(300, 500, 0, 300, rng)

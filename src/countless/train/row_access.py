@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from countless.data.encoding.blocks import release_pages, mapping_of
+from countless.data.encoding.blocks import mapping_of, release_pages
 
 
 class Stored(Protocol):

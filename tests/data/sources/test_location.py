@@ -119,7 +119,7 @@ def test_a_password_is_never_shown(secret: str) -> None:
         f"postgresql://host/shop?sslpassword={encoded}&password={encoded}::SELECT 1",
         f"postgresql://ann:{secret}@host/shop",  # as it must not be written
     ):
-        place = Location(url).place
+        place = Location(url).database
         said = f'FATAL: no user with "{encoded}" or "{secret}" at {url}'
         messages = [
             shown(url),
