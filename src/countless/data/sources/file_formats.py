@@ -81,6 +81,12 @@ def with_default_options(source: Any, options: Mapping[str, Any] | None) -> Any:
     return CsvFile(path, options) if reader in (None, "read_csv") else source
 
 
+def files_of(path: str) -> tuple[str, ...]:
+    """The full paths of the files that ``path`` names; a pattern names several, in sorted order."""
+    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
+    return tuple(str(Path(file).resolve()) for file in files)
+
+
 def _reader(suffixes: Sequence[str]) -> str | None:
     """DuckDB's table function for files with these endings."""
     return READERS.get("".join(suffixes[-2:])) or READERS.get("".join(suffixes[-1:]))

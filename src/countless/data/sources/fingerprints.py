@@ -9,8 +9,8 @@ from typing import Any
 
 from countless.data.datasets import EMBEDDED, installed_data_set
 from countless.data.sources.csv_files import CsvFile
+from countless.data.sources.file_formats import files_of
 from countless.data.sources.location import locate
-from countless.data.sources.source import files_of
 from countless.errors import SourceError
 
 

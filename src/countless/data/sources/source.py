@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import math
 import os
 import re
@@ -27,7 +26,7 @@ from countless.data.sources.connection import first_line as first_line
 from countless.data.sources.connection import new_name as new_name
 from countless.data.sources.csv_files import CsvFile, csv_warnings
 from countless.data.sources.duckdb_file import open_database, open_query
-from countless.data.sources.file_formats import TABLES, quote_path, scan_file
+from countless.data.sources.file_formats import TABLES, files_of, quote_path, scan_file
 from countless.data.sources.location import Location, locate, shown
 from countless.data.sources.missing_files import missing_file
 from countless.data.sources.postgres import Loading, load_table
@@ -378,12 +377,6 @@ def _translated_errors() -> Iterator[None]:
         if "interrupted" not in str(error):
             raise
         raise KeyboardInterrupt from None
-
-
-def files_of(path: str) -> tuple[str, ...]:
-    """The full paths of the files that ``path`` names; a pattern names several, in sorted order."""
-    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
-    return tuple(str(Path(file).resolve()) for file in files)
 
 
 def _view(name: str, select: str, path: str) -> duckdb.DuckDBPyConnection:

@@ -232,13 +232,13 @@ def plain(column: TextColumn, rows: Sequence[str | None]) -> tuple[list[list[int
     symbols, lengths = [], []
     for text in rows:
         if text is None:
-            found = [null]
+            row = [null]
         else:
             results = [column.characters.find(character) for character in text[: column.length]]
-            found = [unknown if place < 0 else place for place in results]
-            found.append(cut if len(text) > column.length else end)
-        lengths.append(len(found))
-        symbols.append(found + [end] * (column.length + 1 - len(found)))
+            row = [unknown if code < 0 else code for code in results]
+            row.append(cut if len(text) > column.length else end)
+        lengths.append(len(row))
+        symbols.append(row + [end] * (column.length + 1 - len(row)))
     return symbols, lengths
 
 
