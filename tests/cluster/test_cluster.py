@@ -255,7 +255,7 @@ def test_sweeps_run_as_tasks(ray: str, tmp_path: Path) -> None:
     jobs = [Count("b", needs=("a",)), Count("a", value=2), Breaks("bad"), Count("c", needs=("bad",))]
     notes = Notes()
     with ClusterTasks(ray, tmp_path, None, 1) as backend:
-        assert backend.most == 2
+        assert backend.max_jobs == 2
         outcome = sweep(jobs, tmp_path, watch=notes, backend=backend)
         assert outcome == SweepOutcome(2, {"bad": "ValueError: broken"}, ("c",))
         assert sorted(notes.lines) == ["counting a", "counting b"]

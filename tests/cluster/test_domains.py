@@ -89,7 +89,7 @@ def test_values_with_the_same_hash_are_counted_apart(tmp_path: Path, monkeypatch
     connect().execute(f"COPY (SELECT {order} AS item FROM range(60000)) TO '{path}'")
     source = Source.open(path)
     finder = MergedScans(source, ParquetRows((str(path),), (60_000,)), here, 5_000)
-    ((distinct, _),) = finder.facts(["item"])[1]
+    ((distinct, _),) = finder.statistics(["item"])[1]
     assert distinct == pytest.approx(60_000, rel=0.06)
 
 

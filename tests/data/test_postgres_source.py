@@ -133,10 +133,12 @@ def test_values_are_those_that_duckdb_has(server: PrivatePostgresServer, rows: l
         connection.execute(f"DROP TABLE IF EXISTS odd.drawn; CREATE TABLE odd.drawn ({columns})")
         places = ", ".join(["%s"] * len(VALUES))
         connection.cursor().executemany(f"INSERT INTO odd.drawn VALUES ({places})", rows)
-    own = connect()
-    own.execute(f"CREATE TABLE drawn ({', '.join(f'{n} {k}' for n, k in zip(names, VALUES, strict=True))})")
-    own.executemany(f"INSERT INTO drawn VALUES ({', '.join('?' * len(VALUES))})", rows)
-    expected = own.execute("SELECT columns(*)::VARCHAR FROM drawn").fetchall()
+    duckdb_connection = connect()
+    duckdb_connection.execute(
+        f"CREATE TABLE drawn ({', '.join(f'{n} {k}' for n, k in zip(names, VALUES, strict=True))})"
+    )
+    duckdb_connection.executemany(f"INSERT INTO drawn VALUES ({', '.join('?' * len(VALUES))})", rows)
+    expected = duckdb_connection.execute("SELECT columns(*)::VARCHAR FROM drawn").fetchall()
     source = Source.open(server.url, table="odd.drawn")
     assert source.columns() == list(zip(names, VALUES, strict=True))
     assert source.rows(f"SELECT columns(*)::VARCHAR FROM {source.table}") == expected

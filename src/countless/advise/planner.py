@@ -9,7 +9,7 @@ from typing import Any
 
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.location import Location, is_postgres, locate, shown
-from countless.data.sources.postgres import patient, resolve
+from countless.data.sources.postgres import resolve, with_timeout
 from countless.data.sources.postgres_errors import connecting, reading
 from countless.errors import MissingExtraError, QueryError, SourceError
 from countless.evaluation.baselines.postgres.dialect import translate
@@ -45,14 +45,14 @@ class Planner:
         except ImportError:
             raise MissingExtraError("asking PostgreSQL needs its driver: pip install 'countless[postgres]'") from None
         location = locate(url, table)
-        if location is None or not is_postgres(location.place) or location.query is not None:
+        if location is None or not is_postgres(location.database) or location.query is not None:
             raise SourceError(f"{shown(url)} is not a PostgreSQL database: give a postgresql:// URL and --table")
         self._location: Location = location
         self._errors: type[Exception] = psycopg.Error
         try:
-            self._connection = psycopg.connect(patient(location.place), autocommit=True, prepare_threshold=None)
+            self._connection = psycopg.connect(with_timeout(location.database), autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:
-            raise connecting(str(error), location.place) from None
+            raise connecting(str(error), location.database) from None
         try:
             self._read_table(writing)
         except BaseException:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from countless.cluster.rows import ParquetRows, reader
-from countless.data.columns.discovery import Few, Scans
+from countless.data.columns.discovery import IsSmall, Scans
 from countless.data.columns.grids.grid_knots import grid_of
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Column
@@ -139,23 +139,23 @@ class MergedScans(Scans):
         }
         return frozenset(name for name, column_index in self._indices.items() if column_index in signed_indices)
 
-    def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
+    def statistics(self, requested: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
         ((rows,),) = self._summaries.rows(
             "SELECT coalesce(sum(n), 0) FROM summaries WHERE c = 0 AND what IN ('value', 'sampled')"
         )
         figures: list[tuple[int, float | None]] = []
-        requested = self._types.keys() & set(wanted)
+        known = self._types.keys() & set(requested)
         for name, _ in self.source.columns():
-            lengths = self._lengths(name) if name in requested else {}
+            lengths = self._lengths(name) if name in known else {}
             strings = sum(lengths.values())
             mean = sum(length * count for length, count in lengths.items()) / strings if strings else None
-            figures.append((self._distinct(name) if name in requested else 0, mean))
+            figures.append((self._distinct(name) if name in known else 0, mean))
         return int(rows), figures
 
-    def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
+    def domains(self, types: dict[str, str], is_small: IsSmall) -> dict[str, Column]:
         columns = {}
         for name, kind in types.items():
-            if few(name, self._distinct(name)):
+            if is_small(name, self._distinct(name)):
                 values = self._values(name)
                 texts = self._summaries.rows(
                     f"SELECT CAST(value AS VARCHAR) FROM {values} ORDER BY value ASC NULLS LAST"

@@ -1,6 +1,6 @@
 """Data: sources of rows, columns and their domains, and the encoded table.
 
-A column's distinct values are sorted by DuckDB; a value's *code* is its place in that order, and NULL, where it
-occurs, is the last code. Where they are too many, a code is a cell of neighbouring values instead. Below this room
-nothing knows columns: models and the engine speak of *positions*.
+The *code* of a value is its index among the column's distinct values, in DuckDB's order; NULL, if it occurs, has the
+last code. In a column with too many values, a code stands for a cell of neighbouring values instead. Other rooms below
+know no columns: models and the engine use *positions*.
 """

@@ -18,7 +18,7 @@ FORMATS = {".csv": "FORMAT csv, HEADER", ".parquet": "FORMAT parquet", ".pq": "F
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Options of DuckDB's COPY for a table in a file of this name."""
+    """The options of DuckDB's COPY for writing a table to a file of this name."""
     ending = Path(path).suffix.lower()
     if ending not in FORMATS:
         raise DataError(f"cannot write {path}: the ending must be {', '.join(FORMATS)}")
@@ -26,7 +26,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
-    """Say before any work that a table cannot be written there."""
+    """Raise an error, before any work, if a table cannot be written to ``path``."""
     format_of(path)
     target = Path(path)
     if target.is_dir():
@@ -38,9 +38,9 @@ def require_writable(path: str | os.PathLike[str]) -> None:
 def write_whole(
     path: str | os.PathLike[str], write: Callable[[str], object], kind: type[CountlessError] = DataError
 ) -> None:
-    """Let ``write`` make a file beside ``path`` that takes its place when it is done; if that fails, none is left.
+    """Let ``write`` write a file beside ``path``, and then move it there; if that fails, no file is left.
 
-    An error of the system's, which DuckDB may word in its own way, is raised as one of this ``kind``.
+    An error of the operating system, which DuckDB may reword, is raised as one of this ``kind``.
     """
     target = Path(path)
     if target.exists() and not target.is_file():
@@ -50,7 +50,7 @@ def write_whole(
     except OSError as error:
         raise kind(f"cannot write {target}: {error.strerror}; choose another place") from None
     try:
-        _try_lock(handle)  # marks it as in use until this process ends
+        _try_lock(handle)  # marks the file as in use until this process ends
         write(partial)
         os.chmod(partial, 0o666 & ~umask())
         os.replace(partial, target)
@@ -67,7 +67,7 @@ def write_whole(
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
-    """Write ``content`` to a file that is whole or absent; the path is returned."""
+    """Write ``content`` to a file, completely or not at all; return the path."""
     write_whole(path, lambda partial: Path(partial).write_bytes(content))
     return path
 
@@ -78,7 +78,7 @@ def json_bytes(data: Any) -> bytes:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder if it is not there, and check that files can be written in it."""
+    """Make a folder if it does not exist, and check that files can be written in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -87,14 +87,14 @@ def make_folder(folder: Path) -> None:
 
 
 def _reason(error: BaseException, partial: str) -> str | None:
-    """Why the file at ``partial`` could not be written, in the system's words; None if that is not what failed.
+    """Why the file at ``partial`` could not be written, in the system's words; None if the error has another cause.
 
     >>> _reason(ValueError('Could not write file "x.csv.a1b2c3d4.partial": No space left on device'), "d4.partial")
     'No space left on device'
     """
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    mark = partial[-16:]  # random letters and the ending: other parts of a path may be escaped
+    mark = partial[-16:]  # random letters and the ending, because other parts of the path may be escaped
     message = str(error)
     if mark not in message:
         return None
@@ -102,14 +102,14 @@ def _reason(error: BaseException, partial: str) -> str | None:
 
 
 def remove_strays(path: str | os.PathLike[str]) -> list[Path]:
-    """Remove the unfinished files that killed processes left beside ``path``, and return them; not those being written.
+    """Remove the unfinished files that killed processes left beside ``path``, and return them; keep those in use.
 
-    Call it for files that :func:`write_whole` writes itself: one that its ``write`` replaces is not locked.
+    This works if ``write`` writes to the file of :func:`write_whole`: a file that replaces it is not locked.
     """
     target, removed = Path(path), []
-    named = re.compile(re.escape(target.name) + r"\.[a-z0-9_]{8}\.partial")
+    stray_name = re.compile(re.escape(target.name) + r"\.[a-z0-9_]{8}\.partial")
     for stray in sorted(target.parent.iterdir()) if target.parent.is_dir() else []:
-        if named.fullmatch(stray.name) is None:
+        if stray_name.fullmatch(stray.name) is None:
             continue
         with contextlib.suppress(OSError), open(stray, "rb") as file:
             if _try_lock(file.fileno()):
@@ -119,16 +119,16 @@ def remove_strays(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock an open file, unless another has locked it; the lock ends when the file is closed."""
+    """Try to lock an open file until it is closed; return whether that worked."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # locked by another; or a file system without locks, on which everything counts as in use
+    except OSError:  # locked elsewhere, or a file system without locks: then every file counts as in use
         return False
     return True
 
 
 def umask() -> int:
-    """The permissions that new files do not have."""
+    """The permission bits that new files lack."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

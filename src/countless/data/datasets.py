@@ -18,21 +18,21 @@ NAME = re.compile(r"[\w-]+")  # anything else is a path
 
 @dataclass(frozen=True)
 class Advice:
-    """How a table that is known is to be fitted, where the options of a fit do not say otherwise."""
+    """Options for fitting a known table, for those that the user did not set."""
 
     text: tuple[str, ...] = ()
     max_length: int | None = None
 
 
 class DataSet(Protocol):
-    """A table that an installed package knows by name."""
+    """A table that an installed package provides under a name."""
 
     def locate(self) -> Path:
-        """Its file on this machine; a SourceError says where to get it."""
+        """The file on this machine; if it is missing, a SourceError says where to get it."""
         ...
 
     def open(self) -> Source:
-        """Its rows."""
+        """The rows."""
         ...
 
 
@@ -46,7 +46,7 @@ def adult() -> Path:
 
 
 def npm_urls() -> Path:
-    """Where the sources of npm packages are kept (MIT): a random sample of 20,000 URLs, one column.
+    """URLs of the repositories of npm packages (MIT): a random sample of 20,000, one column.
 
     >>> npm_urls().name
     'npm_urls.parquet'
@@ -57,24 +57,24 @@ def npm_urls() -> Path:
 EMBEDDED = {"adult": adult, "npm_urls": npm_urls}
 
 
-def brought_data_set(name: str) -> DataSet | None:
-    """The data set of this name that an installed package brings; None if there is none."""
-    return _brought().get(name) if NAME.fullmatch(name) else None
+def installed_data_set(name: str) -> DataSet | None:
+    """The data set of this name that an installed package provides; None if there is none."""
+    return _installed_data_sets().get(name) if NAME.fullmatch(name) else None
 
 
 def is_data_set(name: str) -> bool:
-    """Whether a data set goes by this name."""
-    return name in EMBEDDED or brought_data_set(name) is not None
+    """Whether there is a data set of this name."""
+    return name in EMBEDDED or installed_data_set(name) is not None
 
 
 def data_set_names() -> tuple[str, ...]:
     """The names of all data sets."""
-    return (*EMBEDDED, *_brought())
+    return (*EMBEDDED, *_installed_data_sets())
 
 
-def _brought() -> Mapping[str, DataSet]:
-    """What installed packages bring, by name."""
-    found: dict[str, DataSet] = {}
+def _installed_data_sets() -> Mapping[str, DataSet]:
+    """The data sets of installed packages, by name."""
+    data_sets: dict[str, DataSet] = {}
     for entry in installed(DATASETS).values():
-        found.update(load(entry))
-    return found
+        data_sets.update(load(entry))
+    return data_sets

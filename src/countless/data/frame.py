@@ -16,7 +16,7 @@ from countless.data.columns.types import quote_identifier
 from countless.data.sources.source import connect
 from countless.errors import MissingExtraError
 
-MOST_PRINTED = 40  # rows; of a longer table the first and the last
+MOST_PRINTED = 40  # rows; of a longer table the first and the last 20
 ZONED = "TIMESTAMP WITH TIME ZONE"
 WIDEST = 40  # characters of a value
 
@@ -58,12 +58,12 @@ class Frame:
         """
         if ZONED not in self.types:
             return self._relation().fetchall()
-        # DuckDB would need another package to make instants of them.
-        found = self._relation("TIMESTAMP").fetchall()
+        # For values with a time zone DuckDB would need another package.
+        rows = self._relation("TIMESTAMP").fetchall()
         zoned = [kind == ZONED for kind in self.types]
         return [
             tuple(_utc(value) if has_zone else value for value, has_zone in zip(row, zoned, strict=True))
-            for row in found
+            for row in rows
         ]
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ class Frame:
         >>> Frame(("name",), ("VARCHAR",), (["a"],)).to_pandas().shape
         (1, 1)
         """
-        return _needing("pandas", self._relation().df)
+        return _requiring("pandas", self._relation().df)
 
     def to_arrow(self) -> Any:
         """The table as a pyarrow Table.
@@ -103,7 +103,7 @@ class Frame:
         >>> Frame(("name",), ("VARCHAR",), (["a"],)).to_arrow().shape
         (1, 1)
         """
-        return _needing("pyarrow", self._relation().to_arrow_table)
+        return _requiring("pyarrow", self._relation().to_arrow_table)
 
     def to_polars(self) -> Any:
         """The table as a polars DataFrame.
@@ -117,7 +117,7 @@ class Frame:
         >>> Frame(("name",), ("VARCHAR",), (["a"],)).to_polars().shape
         (1, 1)
         """
-        return _needing("polars", self._relation().pl)
+        return _requiring("polars", self._relation().pl)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a CSV or Parquet file. The file is complete, or it is not written.
@@ -138,18 +138,18 @@ class Frame:
     def __str__(self) -> str:
         return aligned(self.names, self.types, self.rows)
 
-    def _relation(self, instants: str = ZONED) -> duckdb.DuckDBPyRelation:
-        """The table as a relation of a DuckDB of its own, with times that have a zone as ``instants``."""
+    def _relation(self, zoned_as: str = ZONED) -> duckdb.DuckDBPyRelation:
+        """The table as a relation of a new DuckDB database; times with a zone have the type ``zoned_as``."""
         selected = []
         for index, (name, kind) in enumerate(zip(self.names, self.types, strict=True), 1):
-            wanted = instants if kind == ZONED else kind
-            selected.append(f"CAST(unnest(CAST(${index} AS {kind}[])) AS {wanted}) AS {quote_identifier(name)}")
+            result_type = zoned_as if kind == ZONED else kind
+            selected.append(f"CAST(unnest(CAST(${index} AS {kind}[])) AS {result_type}) AS {quote_identifier(name)}")
         connection = connect()
         return connection.query(f"SELECT {', '.join(selected)}", params=[list(values) for values in self.columns])
 
 
 def aligned(names: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> str:
-    r"""Rows for people: texts to the left, numbers to the right, and an ellipsis for what is in the middle of many.
+    r"""The rows as aligned text; an ellipsis replaces the middle rows of a long table.
 
     >>> print(aligned(["two\nlines"], ["VARCHAR"], [("a\tb",)]))
     two\nlines
@@ -173,15 +173,17 @@ def aligned(names: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any
 
 
 def _utc(value: Any) -> Any:
+    """The time with the zone UTC; other values as they are."""
     return value.replace(tzinfo=datetime.UTC) if isinstance(value, datetime.datetime) else value
 
 
 def _on_one_line(text: str) -> str:
-    """The text, with what would break a line or a column escaped."""
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    """The text with line breaks, tabs and other unprintable characters escaped."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def _shown(value: Any) -> str:
+    """A value as text for people."""
     if value is None:
         return "NULL"
     if isinstance(value, float):
@@ -190,7 +192,8 @@ def _shown(value: Any) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
-def _needing(package: str, make: Any) -> Any:
+def _requiring(package: str, make: Any) -> Any:
+    """The result of ``make()``, or an error that says to install ``package``."""
     try:
         return make()
     except (ImportError, duckdb.InvalidInputException) as error:

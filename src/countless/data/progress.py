@@ -7,15 +7,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-EVERY = 0.25  # seconds between two looks
-LEAST_SECONDS, LEAST_DONE = 1.0, 0.01  # of a pass, before its speed is shown
+POLL_SECONDS = 0.25
+LEAST_SECONDS, LEAST_DONE = 1.0, 0.01  # time and fraction of a pass after which its speed is reported
 
 
 @dataclass(frozen=True)
 class ScanProgress:
-    """Where a pass over the rows stands.
+    """The progress of a pass over the rows.
 
-    The rows a second are not known before the table's are counted, and the time left not before some of it is done.
+    ``rows_per_second`` is None before the rows of the table are counted. Both that and ``seconds_left`` are None at the
+    start of a pass.
     """
 
     fraction: float
@@ -52,37 +53,37 @@ QUIET = Events()
 
 
 class Meter:
-    """Times a pass over ``rows`` rows, and reports its progress to ``heard``."""
+    """Times a pass over ``rows`` rows and reports its progress; ``begun`` is the fraction that was done before."""
 
     def __init__(
         self,
-        heard: Callable[[ScanProgress], None],
+        report: Callable[[ScanProgress], None],
         rows: int | None = None,
         begun: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._heard, self._rows, self._begun, self._clock = heard, rows, begun, clock
+        self._report, self._rows, self._begun, self._clock = report, rows, begun, clock
         self._started = clock()
 
     def at(self, fraction: float) -> None:
-        """So much of the pass is over; what was done before it began takes no time."""
+        """Report that this fraction of the pass is done."""
         fraction = min(1.0, fraction)
         seconds = self._clock() - self._started
         done = fraction - self._begun
-        if seconds < LEAST_SECONDS or done < LEAST_DONE:  # so little says nothing
-            self._heard(ScanProgress(fraction, None, None))
+        if seconds < LEAST_SECONDS or done < LEAST_DONE:  # too early to estimate a speed
+            self._report(ScanProgress(fraction, None, None))
             return
         speed = None if self._rows is None else done * self._rows / seconds
-        self._heard(ScanProgress(fraction, speed, seconds * (1.0 - fraction) / done))
+        self._report(ScanProgress(fraction, speed, seconds * (1.0 - fraction) / done))
 
 
 class Watch:
-    """Looks at ``progress``, a percentage or something negative, while the body runs, and reports it to a meter."""
+    """During its block, polls ``progress()``, a percentage, and reports it to a meter; a negative one is unknown."""
 
     def __init__(self, progress: Callable[[], float], meter: Meter) -> None:
         self._progress, self._meter = progress, meter
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._poll, daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -91,8 +92,8 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        while not self._over.wait(EVERY):
+    def _poll(self) -> None:
+        while not self._over.wait(POLL_SECONDS):
             percentage = self._progress()
             if percentage > 0:
                 self._meter.at(percentage / 100)

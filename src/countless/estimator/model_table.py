@@ -6,7 +6,7 @@ from typing import Any
 
 from countless.data.columns.schema import Schema
 from countless.data.columns.types import quote_identifier
-from countless.data.encoding.recoding import are_alike, matched, other_type
+from countless.data.encoding.recoding import are_alike, match_columns, other_type
 from countless.data.sources.csv_files import wrong_separator
 from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.postgres import Loading
@@ -22,7 +22,7 @@ def open_table(table: Any, schema: Schema, loading: Loading | None = None) -> So
         DataError: the table lacks a column of the model, or has it in another kind of type.
     """
     source = derive(Source.open(with_default_options(table, schema.csv), loading=loading), schema.derived)
-    present = matched([name for name, _ in source.columns()], schema.names)
+    present = match_columns([name for name, _ in source.columns()], schema.names)
     if missing := [name for index, name in enumerate(schema.names) if index not in present]:
         hint = None if source.csv is None else wrong_separator(source)
         remedy = hint or "take the table it was fitted on"
@@ -34,7 +34,7 @@ def open_table(table: Any, schema: Schema, loading: Loading | None = None) -> So
 def require_types(source: Source, schema: Schema) -> None:
     """An error if a column, one that is not all NULL, is of another kind of type than the model has it in."""
     types = dict(source.columns())
-    for place, name in matched(list(types), schema.names).items():
+    for place, name in match_columns(list(types), schema.names).items():
         kind = schema.columns[place].type
         if are_alike(types[name], kind):
             continue

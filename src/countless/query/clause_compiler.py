@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Column
-from countless.data.columns.strings.text import NAMELESS, TextColumn
+from countless.data.columns.strings.text import OTHER_RARE, TextColumn
 from countless.data.columns.types import quote_identifier
 from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError, is_final
 from countless.query.boxes import CodeBox, cover, disjoint, filter_of
@@ -181,7 +181,7 @@ class ClauseCompiler:
         satisfied = want.codes(truth)
         codes = self._with_evidence(index, node, want, satisfied)
         # Letters after the length at which strings are cut are unknown, and the rarest letters share one symbol.
-        if (column.cut or NAMELESS in column.letters.characters) and not isinstance(node, exp.Is):
+        if (column.cut or OTHER_RARE in column.letters.characters) and not isinstance(node, exp.Is):
             self.certain &= codes.any() and not codes.all()
 
         def detail() -> Comparison:

@@ -88,15 +88,15 @@ class CheckedTable:
     def _lock(self, path: str) -> None:
         """Keep conditions from reaching other files, the network and settings."""
         location = locate(path)
-        names = [path] if location is None else _named_files(location.query or "") if not location.place else []
+        names = [path] if location is None else _named_files(location.query or "") if not location.database else []
         files = [file for name in names for file in (name, *glob.glob(name, recursive=True))]
         self._files = list(self._source.files) or [file for file in files if Path(file).is_file()]
-        if location is not None and location.place and not location.is_postgres:
-            self._files = [location.place]
+        if location is not None and location.database and not location.is_postgres:
+            self._files = [location.database]
         self._source.run(f"SET allowed_paths = [{', '.join(map(quote_path, files))}]")
         self._source.run("SET enable_external_access = false")
         self._source.run("SET lock_configuration = true")
-        if location is not None and not location.place:
+        if location is not None and not location.database:
             try:
                 self._source.rows(f"SELECT 1 FROM {self._source.table} LIMIT 1")
             except SourceError:

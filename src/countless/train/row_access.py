@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from countless.data.encoding.blocks import give_back, mapping_of
+from countless.data.encoding.blocks import mapping_of, release_pages
 
 
 class Stored(Protocol):
@@ -60,5 +60,5 @@ class Windows:
         values = np.array(self._array[rows], dtype=self._kind)
         mapped = mapping_of(self._array)
         if mapped is not None:
-            give_back(mapped)
+            release_pages(mapped)
         return torch.from_numpy(values)

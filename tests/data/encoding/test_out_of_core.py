@@ -103,10 +103,10 @@ def test_the_same_rows_in_random_order(whole: Table, mapped: Table) -> None:
     assert [column.grid is not None for column in whole.schema.coded].count(True) == 3
     assert [text.name for text in whole.schema.texts] == ["note"]
     assert records(mapped) == records(whole)
-    places = np.asarray(mapped.codes[0], dtype=np.int64) * 32 + mapped.codes[1]  # of the grid of id, which ascends
-    assert abs(np.corrcoef(places, np.arange(ROWS))[0, 1]) < 0.1
-    for part in np.array_split(places, 6):
-        assert abs(part.mean() / places.mean() - 1) < 0.15
+    cells = np.asarray(mapped.codes[0], dtype=np.int64) * 32 + mapped.codes[1]  # of the grid of id, which ascends
+    assert abs(np.corrcoef(cells, np.arange(ROWS))[0, 1]) < 0.1
+    for part in np.array_split(cells, 6):
+        assert abs(part.mean() / cells.mean() - 1) < 0.15
     assert mapped.mapped is not None
     assert mapping_of(mapped.matrix()) is not None
     assert mapped.matrix() is mapped.mapped.matrix
@@ -151,9 +151,9 @@ def test_any_small_table(tmp_path: Path, data: st.DataObject) -> None:
     for index, column in enumerate(whole.schema.coded):
         read = connection.execute(f"SELECT {names} FROM t").fetchall()
         texts = [*column.values, None]
-        told = [texts[code] for code in np.asarray(whole.codes[index])]
-        wanted = [row[index] if row[index] != "-0.0" or "-0.0" in texts else "0.0" for row in read]
-        assert told == [text if text != "0.0" or "0.0" in texts else "-0.0" for text in wanted]
+        decoded = [texts[code] for code in np.asarray(whole.codes[index])]
+        expected = [row[index] if row[index] != "-0.0" or "-0.0" in texts else "0.0" for row in read]
+        assert decoded == [text if text != "0.0" or "0.0" in texts else "-0.0" for text in expected]
     path = tmp_path / "codes"
     assert records(encode_mapped(Source.open(relation), EncodeOptions(), path, MEMORY)) == records(whole)
     remove(path)
@@ -268,7 +268,7 @@ def damaged_manifest(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "message"),
     [
         (lambda path: damaged_manifest(path, "{"), "readable folder of codes"),
         (lambda path: damaged_manifest(path, "[]"), "readable folder of codes"),
@@ -280,10 +280,12 @@ def damaged_manifest(path: Path, text: str) -> None:
         (lambda path: (path / "part-000001.json").write_text("?"), "part-000001.json is damaged"),
     ],
 )
-def test_a_damaged_folder_is_told_in_a_line(parquet: Path, folder: Path, tmp_path: Path, harm: Any, told: str) -> None:
+def test_a_damaged_folder_is_told_in_a_line(
+    parquet: Path, folder: Path, tmp_path: Path, harm: Any, message: str
+) -> None:
     path = shutil.copytree(folder, tmp_path / "x")
     harm(path)
-    with pytest.raises(DataError, match=told) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY, resume=True)
     assert "without --resume" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -398,9 +400,9 @@ def test_memory_is_shared_out() -> None:
 def test_duckdb_keeps_to_its_share(parquet: Path, tmp_path: Path) -> None:
     limit = Limit(300 * 10**6, str(tmp_path / "it's"))
     source = Source.open(parquet, limit=limit)
-    ((limit, place),) = source.rows("SELECT current_setting('memory_limit'), current_setting('temp_directory')")
+    ((limit, folder),) = source.rows("SELECT current_setting('memory_limit'), current_setting('temp_directory')")
     assert limit.startswith("286.1 MiB")
-    assert place == str(tmp_path / "it's")
+    assert folder == str(tmp_path / "it's")
     connection = duckdb.connect()
     clause = "SELECT current_setting('memory_limit')"
     before = connection.execute(clause).fetchall()

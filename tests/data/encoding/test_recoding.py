@@ -82,26 +82,26 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
 @given(data=st.data())
 def test_codes_are_those_that_duckdb_finds(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(KINDS)))
-    known = data.draw(st.lists(KINDS[kind] | st.none(), min_size=1, max_size=8))
-    asked = data.draw(st.lists(KINDS[kind] | st.none(), min_size=1, max_size=8))
+    fitted = data.draw(st.lists(KINDS[kind] | st.none(), min_size=1, max_size=8))
+    recoded = data.draw(st.lists(KINDS[kind] | st.none(), min_size=1, max_size=8))
     connection = connect()
-    for name, values in (("known", known), ("asked", asked)):
+    for name, values in (("fitted", fitted), ("recoded", recoded)):
         connection.execute(
             f"CREATE TABLE {name} AS SELECT unnest(CAST($1 AS {kind}[])) AS v, unnest(range({len(values)})) AS i",
             [values],
         )
-    (column,) = Table.encode(connection.sql("SELECT v FROM known")).schema.coded
-    schema = Schema(len(known), (column,))
-    places = connection.execute(
-        "SELECT i, v IS NULL, (SELECT count(DISTINCT k.v) FROM known AS k WHERE k.v < asked.v), "
-        "EXISTS (SELECT 1 FROM known AS k WHERE k.v = asked.v) FROM asked ORDER BY i"
+    (column,) = Table.encode(connection.sql("SELECT v FROM fitted")).schema.coded
+    schema = Schema(len(fitted), (column,))
+    truths = connection.execute(
+        "SELECT i, v IS NULL, (SELECT count(DISTINCT k.v) FROM fitted AS k WHERE k.v < recoded.v), "
+        "EXISTS (SELECT 1 FROM fitted AS k WHERE k.v = recoded.v) FROM recoded ORDER BY i"
     ).fetchall()
-    wanted = [MISSING if null else below if held else UNSEEN for _, null, below, held in places]
-    assert codes(connection.sql("SELECT v FROM asked ORDER BY i"), "v", schema) == wanted
+    expected = [MISSING if null else below if held else UNSEEN for _, null, below, held in truths]
+    assert codes(connection.sql("SELECT v FROM recoded ORDER BY i"), "v", schema) == expected
     if kind != "TIMESTAMP":
         if "nan" not in column.values:  # then it is NULL
-            wanted = [MISSING if value != value else code for value, code in zip(asked, wanted, strict=True)]
-        assert codes([{"V": value} for value in asked], "v", schema) == wanted
+            expected = [MISSING if value != value else code for value, code in zip(recoded, expected, strict=True)]
+        assert codes([{"V": value} for value in recoded], "v", schema) == expected
 
 
 @pytest.mark.parametrize(

@@ -257,11 +257,11 @@ def test_frames_with_dates_and_missing_values() -> None:
     assert table.schema.coded[0].values[0].startswith("2020-01-02 03:04:00")
 
 
-@pytest.mark.parametrize("told", [duckdb.InterruptException("INTERRUPT"), RuntimeError("Query interrupted")])
-def test_an_interrupted_query_is_an_interrupt(told: Exception) -> None:
+@pytest.mark.parametrize("error", [duckdb.InterruptException("INTERRUPT"), RuntimeError("Query interrupted")])
+def test_an_interrupted_query_is_an_interrupt(error: Exception) -> None:
     class Connection:
         def execute(self, sql: str) -> None:
-            raise told
+            raise error
 
     with pytest.raises(KeyboardInterrupt):
         Source("t", Connection(), None).count()  # type: ignore[arg-type]

@@ -119,17 +119,16 @@ def test_a_password_is_never_shown(secret: str) -> None:
         f"postgresql://host/shop?sslpassword={encoded}&password={encoded}::SELECT 1",
         f"postgresql://ann:{secret}@host/shop",  # as it must not be written
     ):
-        place = Location(url).place
         said = f'FATAL: no user with "{encoded}" or "{secret}" at {url}'
         messages = [
             shown(url),
             redacted(said, url),
-            str(connecting(said, place)),
-            str(connecting(f'unexpected spaces found in "{secret[:6]}"', place)),
+            str(connecting(said, url)),
+            str(connecting(f'unexpected spaces found in "{secret[:6]}"', url)),
             str(reading(f"ERROR:  {said}", None, Location(url))),
         ]
         assert not any(part in line for part in (secret, encoded) for line in messages)
-        assert secret[:6] not in messages[3].replace(shown(place), "")
+        assert secret[:6] not in messages[3].replace(shown(url), "")
 
 
 def test_what_is_shown_of_a_url() -> None:

@@ -53,7 +53,7 @@ def test_counts_of_pairs_add(old: list[tuple[int, int]], new: list[tuple[int, in
     for sparse in pairs.sparse:
         cells = np.zeros((len(wider[sparse.column]), len(wider[sparse.other])), dtype=int)
         np.add.at(cells, (codes[sparse.column], codes[sparse.other]), 1)
-        assert [sparse.ones.tolist(), sparse.codes.tolist()] == [each.tolist() for each in np.nonzero(cells)]
+        assert [sparse.column_codes.tolist(), sparse.codes.tolist()] == [each.tolist() for each in np.nonzero(cells)]
         assert sparse.rows.tolist() == cells[cells > 0].tolist()
     again = Pairs.from_arrays(pairs.arrays(), whole)
     assert all(np.array_equal(pairs.tables[pair], again.tables[pair]) for pair in pairs.tables)

@@ -58,7 +58,7 @@ def test_every_pair_is_counted(table: Table, most: int) -> None:
         )
         every = np.zeros([table.schema.sizes[column] for column in (sparse.column, sparse.other)], dtype=int)
         np.add.at(every, (codes[sparse.column], codes[sparse.other]), 1)
-        assert [sparse.ones.tolist(), sparse.codes.tolist()] == [each.tolist() for each in np.nonzero(every)]
+        assert [sparse.column_codes.tolist(), sparse.codes.tolist()] == [each.tolist() for each in np.nonzero(every)]
         assert sparse.rows.tolist() == every[every > 0].tolist()
 
 
@@ -163,7 +163,7 @@ def test_damage_is_told(data: st.DataObject) -> None:
         assert table.sum(axis=1).tolist() == pairs.buckets[one].tolist()
         assert table.sum(axis=0).tolist() == pairs.buckets[two].tolist()
     for sparse in pairs.sparse:
-        assert np.bincount(sparse.ones, sparse.rows, len(pairs.counts[sparse.column])).tolist() == (
+        assert np.bincount(sparse.column_codes, sparse.rows, len(pairs.counts[sparse.column])).tolist() == (
             pairs.counts[sparse.column].tolist()
         )
         assert np.bincount(sparse.codes, sparse.rows, len(pairs.counts[sparse.other])).tolist() == (

@@ -32,7 +32,7 @@ def table_words(source: str | CsvFile, table: str | None = None, query: str | No
     """
     path, selection = os.fspath(source), table or query
     location = locate(path, table, query)
-    if location is not None and not location.place:
+    if location is not None and not location.database:
         return [str(location.query)]
     options = source.options if isinstance(source, CsvFile) else {}
     pairs = [(name, text) for name, value in options.items() for text in _option_texts(value)]

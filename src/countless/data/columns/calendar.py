@@ -1,7 +1,7 @@
 """Calendar parts of a timestamp or date: hidden columns of the model, so that ``hour(ts) = 3`` is a set of codes.
 
-A column of small codes needs none: each of its values has an hour. One in digits or a grid gets the parts that vary.
-A part is never stored with the rows: it follows from the timestamp.
+A column in one position needs none: the hour of each of its values is known. One in digits or a grid gets the parts
+that vary. A part is never stored with the rows: it follows from the timestamp.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from countless.data.columns.types import quote_identifier
 
 CALENDAR_TYPES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "DATE"})
 HOUR, WEEKDAY, MONTH, YEAR = "hour", "dow", "month", "year"
-PARTS = {HOUR: (0, 23), WEEKDAY: (0, 6), MONTH: (1, 12), YEAR: (1, 9999)}  # from, to
-FUNCTIONS = {HOUR: "hour", WEEKDAY: "dayofweek", MONTH: "month", YEAR: "year"}  # of DuckDB
-MOST_YEARS = 300  # from the first to the last, if the year is a part
-THURSDAY = 4  # the first day of 1970
-PLAIN = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?", re.ASCII)  # not BC, nor beyond 9999, nor infinity
+PARTS = {HOUR: (0, 23), WEEKDAY: (0, 6), MONTH: (1, 12), YEAR: (1, 9999)}  # least and greatest number
+FUNCTIONS = {HOUR: "hour", WEEKDAY: "dayofweek", MONTH: "month", YEAR: "year"}  # DuckDB's
+MOST_YEARS = 300  # between the first and the last: with more, the year is not a part
+EPOCH_WEEKDAY = 4  # January 1, 1970 was a Thursday
+# Not plain are years before 1 and after 9999, and infinity.
+PLAIN = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,17 @@ class CalendarPart:
 
     @cached_property
     def values(self) -> tuple[str, ...]:
-        """Its values as DuckDB prints them: the code of ``first`` is 0."""
+        """The values as DuckDB prints them: ``first`` has code 0."""
         return tuple(map(str, range(self.first, self.last + 1)))
 
     @property
     def label(self) -> str:
-        """How people write it."""
+        """The part as people write it: ``hour(ts)``."""
         return f"{FUNCTIONS[self.part]}({self.name})"
 
     @property
     def sql(self) -> str:
-        """SQL for its value."""
+        """SQL for the part of a row's timestamp."""
         return f"{FUNCTIONS[self.part]}({quote_identifier(self.name)})"
 
     @property
@@ -59,15 +60,15 @@ class CalendarPart:
         return self.last - self.first + 1
 
     def codes(self, texts: Sequence[str]) -> IntArray:
-        """The code of each timestamp that DuckDB prints so, and last that of NULL."""
-        found = np.full(len(texts) + 1, self.null)
-        plain = [place for place, text in enumerate(texts) if PLAIN.fullmatch(text)]
-        times = np.array([texts[place] for place in plain], dtype="datetime64[us]")
-        found[plain] = calendar_numbers(self.part, times) - self.first
-        return found
+        """The code for each timestamp, given as DuckDB prints it, and last the code of NULL."""
+        codes = np.full(len(texts) + 1, self.null)
+        plain = [index for index, text in enumerate(texts) if PLAIN.fullmatch(text)]
+        times = np.array([texts[index] for index in plain], dtype="datetime64[us]")
+        codes[plain] = calendar_numbers(self.part, times) - self.first
+        return codes
 
     def grown(self, least: int | None, greatest: int | None, has_null: bool) -> CalendarPart:
-        """With room for more years, and for NULL."""
+        """This part extended to the numbers ``least`` and ``greatest``, and to NULL."""
         first, last = min(self.first, least or self.first), max(self.last, greatest or self.last)
         return replace(self, first=first, last=last, has_null=self.has_null or has_null)
 
@@ -77,7 +78,7 @@ class CalendarPart:
 
 
 def calendar_numbers(part: str, times: NDArray[np.datetime64]) -> IntArray:
-    """A part of each time, as DuckDB has it.
+    """The ``part`` of each time, as DuckDB computes it.
 
     >>> times = np.array(["2024-02-29 23:59:59"], dtype="datetime64[us]")
     >>> [int(calendar_numbers(part, times)[0]) for part in PARTS]
@@ -87,21 +88,21 @@ def calendar_numbers(part: str, times: NDArray[np.datetime64]) -> IntArray:
         hours: IntArray = times.astype("datetime64[h]").astype(np.int64) % 24
         return hours
     if part == WEEKDAY:
-        days: IntArray = (times.astype("datetime64[D]").astype(np.int64) + THURSDAY) % 7
+        days: IntArray = (times.astype("datetime64[D]").astype(np.int64) + EPOCH_WEEKDAY) % 7
         return days
     months: IntArray = times.astype("datetime64[M]").astype(np.int64)
     return months % 12 + 1 if part == MONTH else months // 12 + 1970
 
 
 def calendar_parts(of: int, name: str, kind: str, values: Sequence[str], has_null: bool) -> Iterator[CalendarPart]:
-    """The parts that vary among some ``values`` of a column, which are in order: the first and the last are among them.
+    """The calendar parts that vary among ``values``: values of a column in order, with its least and greatest.
 
     >>> days = ["2024-01-01", "2024-01-02", "2024-02-07"]
     >>> [(part.part, part.first, part.last) for part in calendar_parts(0, "day", "DATE", days, False)]
     [('dow', 0, 6), ('month', 1, 12)]
     """
     plain = [text for text in values if PLAIN.fullmatch(text)]
-    # A date that is not plain lies before all others or after them: infinite ones have no parts, others no place.
+    # Infinite dates have the code of NULL. There is no code for other dates that are not plain: then no part is made.
     if kind not in CALENDAR_TYPES or not plain or any("infinity" not in text for text in {*values} - {*plain}):
         return
     times = np.array(plain, dtype="datetime64[us]")

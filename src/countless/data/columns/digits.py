@@ -1,6 +1,6 @@
 """Large codes split into digits, so that no position of the model has more than about two thousand symbols.
 
-The factorization is lossless: digits, leading digit first, determine the code and keep its order.
+The split is lossless: the digits, leading digit first, determine the code and keep its order.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from countless.arrays import IntArray
 
 DIGITS_FROM = 2_000  # a column with more codes than this is written in digits (docs/accuracy.md)
-GRID_DIGITS_FROM = 64  # the same for the cells of a grid: most questions about them are ranges, which skip digits
-WIDEST_DIGIT = 500  # symbols of a digit; there are as many digits as that takes
+GRID_DIGITS_FROM = 64  # the same for cells of a grid: most filters on them are ranges, which skip digits
+WIDEST_DIGIT = 500  # most symbols of a digit: it sets the number of digits
 
 
 def radices_of(size: int, digits_from: int | None = None) -> tuple[int, ...]:
@@ -46,18 +46,18 @@ def to_digits(codes: NDArray[Any], radices: tuple[int, ...]) -> tuple[NDArray[An
     [[0, 1, 104], [0, 0, 35]]
     """
     digits = []
-    rest: NDArray[Any] = codes
+    quotient: NDArray[Any] = codes
     for radix in reversed(radices[1:]):
-        rest, digit = np.divmod(rest, radix)
+        quotient, digit = np.divmod(quotient, radix)
         digits.append(digit)
     return tuple(
         digit.astype(np.min_scalar_type(radix - 1))
-        for digit, radix in zip([rest, *reversed(digits)], radices, strict=True)
+        for digit, radix in zip([quotient, *reversed(digits)], radices, strict=True)
     )
 
 
 def from_digits(digits: tuple[NDArray[Any], ...], radices: tuple[int, ...]) -> IntArray:
-    """The codes that :func:`to_digits` took apart."""
+    """The codes with these digits: the inverse of :func:`to_digits`."""
     codes = digits[0].astype(np.int64)
     for digit, radix in zip(digits[1:], radices[1:], strict=True):
         codes = codes * radix + digit

@@ -13,55 +13,56 @@ from countless.data.columns.types import FLOATS, TEXT, is_signed, quote_identifi
 from countless.data.sources.source import Source
 from countless.errors import SourceError
 
-Few = Callable[[str, int], bool]  # whether this many values of a column are few enough for a code each
+IsSmall = Callable[[str, int], bool]  # whether a column, given its number of values, gets a code for each
 
 
 class Scans:
-    """Finds out all about the columns of ``source``, in scans of it."""
+    """Finds the types, domains, grids and alphabets of the columns of ``source``, by scanning it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._signed: frozenset[str] = frozenset()
 
-    def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
-        """The number of rows; of every column about how many values it has, and the mean length of its strings.
+    def statistics(self, requested: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
+        """The number of rows, and for every column its approximate number of values and mean string length.
 
-        Of columns that are not ``wanted`` the figures may be anything.
+        The figures of columns that are not ``requested`` are meaningless.
         """
-        facts = []
+        aggregates = []
         columns = self.source.columns()
         for name, kind in columns:
             column = quote_identifier(name)
-            if name not in wanted:
-                facts.append("0, NULL, FALSE")
+            if name not in requested:
+                aggregates.append("0, NULL, FALSE")
                 continue
             length = f"avg(length(CAST({column} AS VARCHAR)))" if stored_type(kind) == TEXT else "NULL"
             signed = f"coalesce(bool_or({is_signed(column)}), FALSE)" if kind in FLOATS else "FALSE"
-            facts.append(f"approx_count_distinct({column}), {length}, {signed}")
-        rows, *found = self.source.rows(f"SELECT count(*), {', '.join(facts)} FROM {self.source.table}")[0]
-        self._signed = frozenset(name for (name, _), own in zip(columns, found[2::3], strict=True) if own)
-        return int(rows), list(zip(map(int, found[::3]), found[1::3], strict=True))
+            aggregates.append(f"approx_count_distinct({column}), {length}, {signed}")
+        rows, *figures = self.source.rows(f"SELECT count(*), {', '.join(aggregates)} FROM {self.source.table}")[0]
+        counts, lengths, are_signed = figures[::3], figures[1::3], figures[2::3]
+        self._signed = frozenset(name for (name, _), signed in zip(columns, are_signed, strict=True) if signed)
+        return int(rows), list(zip(map(int, counts), lengths, strict=True))
 
     def signed(self) -> frozenset[str]:
-        """The names of the columns, of those whose ``facts`` were read, that have a negative zero or NaN."""
+        """The names of the columns with a negative zero or NaN, once :meth:`statistics` has read them."""
         return self._signed
 
-    def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
-        """Of some columns, by name with their types, those that have few values, with all of them."""
+    def domains(self, types: dict[str, str], is_small: IsSmall) -> dict[str, Column]:
+        """The small columns among those of ``types``, with all their values; both by name."""
         with Domains(self.source, types) as domains:
-            return {name: domains.column(name) for name, count in domains.counts().items() if few(name, count)}
+            return {name: domains.column(name) for name, count in domains.counts().items() if is_small(name, count)}
 
     def grid(self, name: str, kind: str, most_cells: int) -> Column:
-        """A column as a grid of about this many cells."""
+        """The column ``name`` as a grid of about ``most_cells`` cells."""
         return read_grid(self.source, name, kind, most_cells)
 
     def text(self, name: str, kind: str, rows: int, length: int | None) -> TextColumn:
-        """A column of a table of this many rows as text, with its alphabet; strings are cut at ``length``."""
+        """The column ``name`` of a table of ``rows`` rows as text, with its alphabet; strings are cut at ``length``."""
         return read_text(self.source, name, kind, rows, length)
 
 
 class Domains:
-    """The distinct values of some columns, found in one scan and kept in a temporary table while they are needed."""
+    """The distinct values of some columns, found in one scan and held in a temporary table inside a ``with`` block."""
 
     def __init__(self, source: Source, types: dict[str, str]) -> None:
         self.source = source
@@ -80,12 +81,12 @@ class Domains:
             self.source.run(f"DROP TABLE {self.table}")
 
     def counts(self) -> dict[str, int]:
-        """How many values every column has, NULL not counted."""
+        """The number of values of each column, NULL not counted."""
         if not self.types:
             return {}
         counts = ", ".join(f"list_count(c{index})" for index in range(len(self.types)))
-        (found,) = self.source.rows(f"SELECT {counts} FROM {self.table}")
-        return {name: int(count) for name, count in zip(self.types, found, strict=True)}
+        (row,) = self.source.rows(f"SELECT {counts} FROM {self.table}")
+        return {name: int(count) for name, count in zip(self.types, row, strict=True)}
 
     def column(self, name: str) -> Column:
         """The column with its values in order, NULL last."""
@@ -94,10 +95,10 @@ class Domains:
         return Column(name, self.types[name], values, has_null=len(values) < len(texts))
 
     def _value(self, name: str) -> str:
-        """The column's value in the type it is modelled in."""
+        """SQL for the column's value in the type that it is modelled in."""
         return sql_value(name, self.types[name])
 
     def _codes(self, name: str) -> str:
-        """The column's values and their codes."""
+        """SQL for the column's values and their codes."""
         values = f"SELECT unnest(c{list(self.types).index(name)}) AS value FROM {self.table}"
         return f"SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) - 1 AS code FROM ({values})"

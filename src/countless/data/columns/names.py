@@ -1,4 +1,4 @@
-"""Lists of column names in options: separated by commas, quoted where necessary; names that no column has."""
+"""Lists of column names in options: parsing, quoting, and messages about names that no column has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*(?=,|\Z)|([^,]*))(?:,|\Z)')
 def split_names(text: str) -> tuple[str, ...]:
     """The names in a list such as ``a,b``.
 
-    A name stands in double quotes if it has a comma, or a space at an end; a double quote in it is then written twice.
+    A name with a comma, or a space at an end, is put in double quotes; a double quote inside is written twice.
 
     >>> split_names('age, "income, net",," "')
     ('age', 'income, net', ' ')
@@ -36,12 +36,12 @@ def exclude_option(name: str) -> str:
     >>> print(exclude_option("age"), exclude_option("a,b"), exclude_option("it's"))
     --exclude 'age' --exclude '"a,b"' --exclude 'it'"'"'s'
     """
-    written = name if split_names(name) == (name,) else '"' + name.replace('"', '""') + '"'
-    return "--exclude '" + written.replace("'", "'\"'\"'") + "'"
+    item = name if split_names(name) == (name,) else '"' + name.replace('"', '""') + '"'
+    return "--exclude '" + item.replace("'", "'\"'\"'") + "'"
 
 
 def unknown_columns(names: Sequence[str], available: Sequence[str]) -> str:
-    """What to say of an option that ``names`` columns that are not ``available``.
+    """The message about an option that ``names`` columns that are not ``available``.
 
     >>> unknown_columns(["idd"], ["id", "score"])
     'names an unknown column "idd": did you mean "id"?'
@@ -49,12 +49,13 @@ def unknown_columns(names: Sequence[str], available: Sequence[str]) -> str:
     'names unknown columns: "idd" (did you mean "id"?), "x"; the columns are id, score'
     """
     structs = dict.fromkeys(column.partition(".")[0] for column in available if "." in column)
-    meant = {name: difflib.get_close_matches(name, [*structs, *available], 1) for name in names}
+    close_matches = {name: difflib.get_close_matches(name, [*structs, *available], 1) for name in names}
     listed = f"the columns are {', '.join(available)}"
     if len(names) == 1:
-        hint = f'did you mean "{meant[names[0]][0]}"?' if meant[names[0]] else listed
+        close = close_matches[names[0]]
+        hint = f'did you mean "{close[0]}"?' if close else listed
         return f'names an unknown column "{names[0]}": {hint}'
     suggestions = ", ".join(
-        f'"{name}"' + (f' (did you mean "{close[0]}"?)' if close else "") for name, close in meant.items()
+        f'"{name}"' + (f' (did you mean "{close[0]}"?)' if close else "") for name, close in close_matches.items()
     )
-    return f"names unknown columns: {suggestions}" + ("" if all(meant.values()) else f"; {listed}")
+    return f"names unknown columns: {suggestions}" + ("" if all(close_matches.values()) else f"; {listed}")

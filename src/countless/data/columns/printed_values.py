@@ -1,4 +1,4 @@
-"""A check whether texts are values of a type as DuckDB prints them, so that every one can be cast back."""
+"""Tests whether texts are values of a type as DuckDB prints them, so that every one can be cast back."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 12
 LARGEST_FLOAT = {"FLOAT": 3.4028236e38, "DOUBLE": float("inf")}
 MOST_DIGITS = 38  # of a DECIMAL
 YEARS = 400  # after which the calendar repeats
-# Year, month and day of the first and the last moment that a type holds; the year before 1 is 0.
-ENDS = {"DATE": ((-5877641, 6, 25), (5881580, 7, 10)), "TIMESTAMP_NS": ((1677, 9, 22), (2262, 4, 11))}
-USUAL_ENDS = ((-290308, 12, 22), (294247, 1, 10))
+# Year, month and day of the first and the last moment of a type; the year before 1 is 0.
+LIMITS = {"DATE": ((-5877641, 6, 25), (5881580, 7, 10)), "TIMESTAMP_NS": ((1677, 9, 22), (2262, 4, 11))}
+USUAL_LIMITS = ((-290308, 12, 22), (294247, 1, 10))
 INTEGER = re.compile(r"-?\d{1,40}", re.ASCII)
 FRACTION = re.compile(r"-?(\d{1,40})?(?:\.(\d{1,40}))?", re.ASCII)
 FLOAT = re.compile(r"-?(?:\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,4})?|inf|nan)", re.ASCII)
 CLOCK = r"(\d\d):(\d\d):(\d\d)(?:\.\d{1,9})?(?:[+-]\d\d(?::\d\d)?)?"
 TIME = re.compile(CLOCK, re.ASCII)
 INSTANT = re.compile(rf"(\d{{1,7}})-(\d\d)-(\d\d)(?: \(BC\))?(?: {CLOCK})?(?: \(BC\))?", re.ASCII)
-ENDLESS = ("infinity", "-infinity")
+INFINITE = ("infinity", "-infinity")
 
 
 def are_printed(kind: str, texts: Sequence[str]) -> bool:
@@ -43,7 +43,7 @@ def are_printed(kind: str, texts: Sequence[str]) -> bool:
 
 @cache
 def _plain(kind: str) -> re.Pattern[str] | None:
-    """Lines that are surely values of a type: they are found all at once, and only the others are looked at."""
+    """A pattern of lines that certainly are values: one substitution removes these, and the rest is tested singly."""
     if kind in INTEGERS:
         least, most = _range(kind)
         form = rf"{'-?' if least < 0 else ''}\d{{1,{len(str(most)) - 1}}}"
@@ -59,7 +59,7 @@ def _plain(kind: str) -> re.Pattern[str] | None:
 
 
 def is_type(kind: str) -> bool:
-    """Whether a type that has the form of one is one: not a DECIMAL of too many digits.
+    """Whether ``kind``, which has the form of a type, is one: a DECIMAL may have too many digits.
 
     >>> is_type("DECIMAL(10,2)"), is_type("DECIMAL(99,2)"), is_type("DECIMAL(3,4)")
     (True, False, False)
@@ -71,6 +71,7 @@ def is_type(kind: str) -> bool:
 
 
 def _test(kind: str) -> Callable[[str], bool]:
+    """The test of one text."""
     if kind in INTEGERS:
         least, most = _range(kind)
         return lambda text: INTEGER.fullmatch(text) is not None and least <= int(text) <= most
@@ -83,9 +84,9 @@ def _test(kind: str) -> Callable[[str], bool]:
     if kind == "BOOLEAN":
         return ("true", "false").__contains__
     if kind == "TIME":
-        return lambda text: (found := TIME.fullmatch(text)) is not None and _is_clock(*found.groups())
+        return lambda text: (match := TIME.fullmatch(text)) is not None and _is_clock(*match.groups())
     if kind in TIMES:
-        return partial(_is_instant, *ENDS.get(kind, USUAL_ENDS))
+        return partial(_is_instant, *LIMITS.get(kind, USUAL_LIMITS))
     return lambda text: False
 
 
@@ -95,16 +96,16 @@ def _range(kind: str) -> tuple[int, int]:
 
 
 def _fits(number: float, largest: float, text: str) -> bool:
-    """Whether a text is a number that is not too large for its type; infinity is spelt out."""
+    """Whether a number is not too large for its type; infinity and NaN, which are words, fit."""
     return abs(number) <= largest and abs(number) != float("inf") if text[-1].isdigit() else True
 
 
 def _is_decimal(text: str, before: int, after: int) -> bool:
-    found = FRACTION.fullmatch(text)
-    if found is None or found.groups() == (None, None):
+    match = FRACTION.fullmatch(text)
+    if match is None or match.groups() == (None, None):
         return False
-    whole, part = found[1] or "", found[2] or ""
-    return len(whole.lstrip("0")) <= before and len(part) <= after
+    whole, decimals = match[1] or "", match[2] or ""
+    return len(whole.lstrip("0")) <= before and len(decimals) <= after
 
 
 def _is_clock(hours: str | None, minutes: str | None, seconds: str | None) -> bool:
@@ -114,14 +115,14 @@ def _is_clock(hours: str | None, minutes: str | None, seconds: str | None) -> bo
 
 
 def _is_instant(first: tuple[int, ...], last: tuple[int, ...], text: str) -> bool:
-    found = INSTANT.fullmatch(text)
-    if found is None:
-        return text in ENDLESS
-    year, month, day = map(int, found.groups()[:3])
+    match = INSTANT.fullmatch(text)
+    if match is None:
+        return text in INFINITE
+    year, month, day = map(int, match.groups()[:3])
     if "(BC)" in text:
         year = 1 - year
     try:
         datetime.date((year - 1) % YEARS + 1, month, day)
     except ValueError:
         return False
-    return first <= (year, month, day) <= last and _is_clock(*found.groups()[3:])
+    return first <= (year, month, day) <= last and _is_clock(*match.groups()[3:])

@@ -29,11 +29,11 @@ class Column:
     ``values`` are the distinct values that are not NULL, in DuckDB's order, as DuckDB prints them; casting one
     back to ``type`` gives the value again. The code of ``values[i]`` is ``i``; NULL has the code after the last.
 
-    A column with a ``grid`` has too many values for that: its codes are the grid's cells, in order, and then NULL, and
-    ``values`` are only the grid's knots.
+    A column with a ``grid`` has too many values for that: its codes are the grid's cells, in order, and then NULL.
+    ``values`` are then only the grid's knots.
 
-    In a model the code is one or more *positions*: ``radices`` has the number of symbols of each, and a code of a
-    column with several is written in digits, leading digit first.
+    In a model a column takes one or more *positions*. ``radices`` has the number of symbols of each position; if there
+    are several, they hold the digits of the code, leading digit first.
     """
 
     name: str
@@ -51,22 +51,22 @@ class Column:
 
     @cached_property
     def strings(self) -> StringTable:
-        """The values, to be searched together."""
+        """The values, in a form in which all are searched at once."""
         return StringTable(self.values)
 
     @property
     def null(self) -> int:
-        """The code of NULL, if the column has one, and else how many codes there are."""
+        """The code of NULL; in a column without NULL, the number of codes."""
         return len(self.values) if self.grid is None else self.grid.cells
 
     @property
     def size(self) -> int:
-        """How many codes there are, NULL included."""
+        """Number of codes, NULL included."""
         return self.null + self.has_null
 
     @property
     def distinct(self) -> int:
-        """How many distinct values there are, NULL not included."""
+        """Number of distinct values, NULL not included."""
         return len(self.values) if self.grid is None else self.grid.values
 
     def to_json(self) -> dict[str, Any]:
@@ -99,17 +99,16 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Schema:
-    """What the model knows of the table: its number of rows, its columns, and the columns it left out.
+    """What the model knows about the table: its number of rows, its columns, and the columns that were left out.
 
-    ``columns`` are all that can be asked about; ``is_text`` distinguishes the two kinds. Those that have codes come
-    first, with one model for all of them; then text columns, which share another. A column has one index, its place
-    among all; among the ``texts`` alone it has the one that :meth:`text_index` gives. ``uuids`` names the columns that
-    are UUIDs in the table, and strings in the model. ``signed`` names those with a negative zero or NaN, which have the
-    code of the positive one.
+    ``columns`` are those that conditions may name. Columns with codes come first, and share one model; text columns
+    follow (``is_text``), and share another. The index of a column is its index in ``columns``; :meth:`text_index` gives
+    its index among the ``texts`` alone. ``uuids`` names the columns that are UUIDs in the table and strings in the
+    model. ``signed`` names those with a negative zero or NaN, which have the code of the positive one.
 
-    ``calendar`` has parts of timestamps. They are :attr:`hidden` columns of the model: their positions are the last,
-    users do not see them, and their indexes follow those of all columns. ``derived`` are the columns that are computed
-    from others of the table, and how. ``csv`` are the options that the table was read with, if it is a CSV file.
+    ``calendar`` has parts of timestamps. They are :attr:`hidden` columns of the model: users do not see them, their
+    positions are the last, and their indexes follow those of ``columns``. ``derived`` are the columns that are computed
+    from other columns of the table, and how. ``csv`` has the options that a CSV file was read with.
 
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
     >>> schema.sizes, schema.positions(1)
@@ -127,11 +126,11 @@ class Schema:
 
     def __post_init__(self) -> None:
         if self.columns != (*self.coded, *self.texts):
-            raise ValueError("text columns come after the others")
+            raise ValueError("text columns must come last")
 
     @cached_property
     def coded(self) -> tuple[Column, ...]:
-        """The columns that have codes; their indexes are those among all columns."""
+        """The columns that have codes; their indexes here are those in ``columns``."""
         return tuple(column for column in self.columns if not column.is_text)
 
     @cached_property
@@ -140,16 +139,16 @@ class Schema:
         return tuple(column for column in self.columns if column.is_text)
 
     def text_index(self, index: int) -> int:
-        """The index among the text columns of the column at ``index``."""
+        """The index in ``texts`` of the column at ``index``."""
         return index - len(self.coded)
 
-    def index_of_text(self, text: int) -> int:
-        """The index among all columns of the text column at ``text`` among these."""
-        return len(self.coded) + text
+    def index_of_text(self, text_index: int) -> int:
+        """The index in ``columns`` of the text column at ``text_index``."""
+        return len(self.coded) + text_index
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Every column that can be asked about, text last."""
+        """The name of every column that conditions may name, text columns last."""
         return tuple(column.name for column in self.columns)
 
     @cached_property
@@ -159,11 +158,11 @@ class Schema:
 
     @cached_property
     def modelled(self) -> tuple[Column, ...]:
-        """The columns that have positions in the model, in their order: those that have codes, and hidden ones."""
+        """The columns that have positions in the model, in this order: those with codes, then hidden ones."""
         return (*self.coded, *self.hidden)
 
-    def place(self, index: int) -> int:
-        """The place among the modelled columns of the column at ``index``, which is not text."""
+    def modelled_index(self, index: int) -> int:
+        """The index in ``modelled`` of the column at ``index``, which is not text."""
         return index if index < len(self.coded) else index - len(self.texts)
 
     def column(self, index: int) -> Column | TextColumn:
@@ -172,68 +171,70 @@ class Schema:
 
     def coded_column(self, index: int) -> Column:
         """The column at ``index``, which is not text, but may be hidden."""
-        return self.modelled[self.place(index)]
+        return self.modelled[self.modelled_index(index)]
 
     def calendar_part(self, index: int) -> CalendarPart | None:
-        """The calendar part that the column at ``index`` is, if it is hidden."""
-        hidden = index - len(self.columns)
-        return self.calendar[hidden] if hidden >= 0 else None
+        """The calendar part at ``index``, if that is a hidden column; else None."""
+        part_index = index - len(self.columns)
+        return self.calendar[part_index] if part_index >= 0 else None
 
     def calendar_of(self, index: int) -> dict[str, int]:
-        """The parts of the column at ``index``, and the index of each."""
-        return {part.part: len(self.columns) + k for k, part in enumerate(self.calendar) if part.of == index}
+        """The calendar parts of the column at ``index``: the index of each hidden column, by the part's name."""
+        first = len(self.columns)
+        return {part.part: hidden for hidden, part in enumerate(self.calendar, first) if part.of == index}
 
     def base_of(self, derived: Derived) -> int | None:
-        """The index of the one column that a column is derived from, if it has a code for each value; else None."""
+        """The index of the only column that ``derived`` is computed from, if that has a code per value; else None."""
         index = self.find(derived.columns[0]) if len(derived.columns) == 1 else None
         return index if index is not None and index < len(self.coded) and self.coded[index].grid is None else None
 
     @cached_property
     def following(self) -> dict[int, Derived]:
-        """The derived columns, by their index, that follow from other columns of the model."""
-        found = {self.find(item.name): item for item in self.derived}
+        """The derived columns, by index, that can be computed from other columns of the model."""
+        by_index = {self.find(derived.name): derived for derived in self.derived}
         return {
-            index: item
-            for index, item in found.items()
-            if index is not None and all(self.find(name) is not None for name in item.columns)
+            index: derived
+            for index, derived in by_index.items()
+            if index is not None and all(self.find(name) is not None for name in derived.columns)
         }
 
     def are_apart(self, spans: Iterable[tuple[int, ...]]) -> bool:
-        """Whether columns with these positions can be filtered each on its own.
+        """Whether filters on the columns with these positions can be compiled independently of each other.
 
-        A column in digits and its calendar parts cannot, nor can two of its parts: its values tell more. The same holds
-        for a column with a code for each value, and what is derived from it.
+        A column in digits and its calendar parts cannot, nor can two of its parts: the column's values determine both.
+        The same holds for a column with a code for each value, and the columns derived from it.
         """
         if not self.calendar and not self.derived:
             return True
-        derived = {self.find(item.name): self.base_of(item) for item in self.derived}
-        first, found = len(self.coded), set()
-        for place in (self.column_of(own[0]) for own in spans):
-            owner = self.calendar[place - first].of if place >= first else derived.get(place)
-            owner = place if owner is None else owner
-            if owner in found and self.coded[owner].grid is None:
+        bases = {self.find(derived.name): self.base_of(derived) for derived in self.derived}
+        first_hidden = len(self.coded)
+        filtered = set()  # the base columns of the filters
+        for index in (self.column_of(span[0]) for span in spans):
+            base = self.calendar[index - first_hidden].of if index >= first_hidden else bases.get(index)
+            base = index if base is None else base
+            if base in filtered and self.coded[base].grid is None:
                 return False
-            found.add(owner)
+            filtered.add(base)
         return True
 
     def with_calendar(self) -> Schema:
-        """The same with the calendar parts of every timestamp that is stored in digits or as a grid."""
-        found = (
+        """This schema with the calendar parts of every timestamp that is stored in digits or as a grid."""
+        parts = (
             part
             for index, column in enumerate(self.coded)
             if column.type in CALENDAR_TYPES and (column.grid is not None or len(column.radices) > 1)
             for part in calendar_parts(index, column.name, column.type, column.values, column.has_null)
         )
-        return replace(self, calendar=tuple(found))
+        return replace(self, calendar=tuple(parts))
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
-        """Positions per modelled column."""
+        """Number of positions of each modelled column."""
         return tuple(len(column.radices) for column in self.modelled)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Symbols of every position of the model."""
+        """Number of symbols of each position."""
         return tuple(radix for column in self.modelled for radix in column.radices)
 
     @cached_property
@@ -246,20 +247,20 @@ class Schema:
 
     @property
     def visible(self) -> int:
-        """How many positions come before those of hidden columns."""
+        """Number of positions before those of hidden columns."""
         return sum(self.groups[: len(self.coded)])
 
     def positions(self, index: int) -> tuple[int, ...]:
         """The positions of the column at ``index``."""
-        return self.spans[self.place(index)]
+        return self.spans[self.modelled_index(index)]
 
     def column_of(self, position: int) -> int:
-        """The place among the modelled columns of the one that ``position`` belongs to."""
-        return next(index for index, own in enumerate(self.spans) if position <= own[-1])
+        """The index in ``modelled`` of the column that ``position`` belongs to."""
+        return next(index for index, span in enumerate(self.spans) if position <= span[-1])
 
     @cached_property
-    def _spelled(self) -> frozenset[str]:
-        """Every column's name as the table spells it: such a name means this column and no other."""
+    def _exact_names(self) -> frozenset[str]:
+        """Every column's name in the table's spelling: it refers to this column only, whatever its case."""
         return frozenset({*self.names, *(column.name for column in self.left_out)})
 
     @cached_property
@@ -272,14 +273,14 @@ class Schema:
 
     def find(self, name: str) -> int | None:
         """The index of the column called ``name``: exactly, or else without regard to case, as in DuckDB."""
-        if name in self._spelled:
+        if name in self._exact_names:
             return self._index.get(name)
         return self._folded.get(name.casefold())
 
     def find_left_out(self, name: str) -> LeftOut | None:
-        """The column called ``name`` among those left out."""
-        found = [column for column in self.left_out if column.name.casefold() == name.casefold()]
-        return next((column for column in found if column.name == name), found[0] if found else None)
+        """The column called ``name`` among those left out: exactly, or else without regard to case."""
+        matches = [column for column in self.left_out if column.name.casefold() == name.casefold()]
+        return next((column for column in matches if column.name == name), matches[0] if matches else None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
@@ -312,7 +313,7 @@ class Schema:
         return replace(schema, calendar=tuple(schema._calendar_part(part) for part in data.get("calendar", ())))
 
     def _calendar_part(self, data: Any) -> CalendarPart:
-        """The part that a file describes, if it fits its column."""
+        """The calendar part that a file describes; a :class:`ModelFileError` if it does not fit its column."""
         least, greatest = PARTS.get(data["part"], (0, -1))
         if data["of"] >= len(self.coded) or not least <= data["first"] <= data["last"] <= greatest:
             raise _damaged("a calendar part does not fit its column")
@@ -322,7 +323,7 @@ class Schema:
         return CalendarPart(name=column.name, **data)
 
     def _check(self) -> None:
-        """Raise a :class:`ModelFileError` where what a file says does not hold together."""
+        """Raise a :class:`ModelFileError` if the parts of the schema contradict each other."""
         for kind in (column.type for column in self.columns):
             if stored_type(kind) != kind or not is_type(kind):
                 # The type becomes part of SQL: let nothing else in.
@@ -341,14 +342,14 @@ class Schema:
 
 
 def _csv_options(data: dict[str, Any]) -> dict[str, Any]:
-    """The options for reading a CSV file that a model file holds, if all are known ones with values of their kinds."""
+    """The CSV options in a model file; a :class:`ModelFileError` if one is unknown or has a wrong value."""
     try:
-        found = csv_options(data)
+        options = csv_options(data)
     except OptionError as error:
         raise _damaged(f"CSV options: {error.shown(lambda name: name)}") from None
-    if found != data:
+    if options != data:
         raise _damaged("CSV options that no fit would store")
-    return found
+    return options
 
 
 def _damaged(what: str) -> ModelFileError:

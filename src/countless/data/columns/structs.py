@@ -1,7 +1,7 @@
 """Struct columns flattened: ``address STRUCT(city VARCHAR, zip INTEGER)`` has ``address.city``, ``address.zip``.
 
-The fields take the place of the struct. A NULL struct has NULL fields. Names are compared without regard to case, as
-DuckDB does it. A struct is left as it is if a field would be called like another column.
+The fields replace the struct. A NULL struct has NULL fields. Names are compared without regard to case, as in DuckDB.
+A struct is left as it is if a field would get the name of another column.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ STRUCT = "STRUCT("
 
 
 class DuckDbType(Protocol):
-    """What is read of a type of DuckDB's."""
+    """The attributes of a DuckDB type that this module uses."""
 
     @property
     def id(self) -> str:
@@ -31,7 +31,7 @@ class DuckDbType(Protocol):
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a flattened table: ``sql`` computes it, and ``depth`` is how many structs it was taken out of."""
+    """A column of a flattened table: ``sql`` computes it, and ``depth`` is the number of structs around it."""
 
     name: str
     sql: str
@@ -77,8 +77,8 @@ def flatten_structs(columns: Sequence[tuple[str, DuckDbType]], depth: int | None
 
     >>> import duckdb
     >>> table = duckdb.sql("SELECT 1 AS n, {'city': 'Oslo', 'geo': {'lat': 60}} AS address")
-    >>> found = flatten_structs(list(zip(table.columns, table.types)), 1)
-    >>> [field.name for field in found.fields], found.reasons
+    >>> flattened = flatten_structs(list(zip(table.columns, table.types)), 1)
+    >>> [field.name for field in flattened.fields], flattened.reasons
     (['n', 'address.city', 'address.geo'], {'address.geo': 'it is a struct: --flatten 2 makes columns of its fields'})
     """
     fields = [Field(name, quote_identifier(name), kind) for name, kind in columns]
@@ -95,34 +95,34 @@ def flatten_structs(columns: Sequence[tuple[str, DuckDbType]], depth: int | None
 
 
 def _flatten_level(fields: list[Field], level: int, reasons: dict[str, str]) -> list[Field]:
-    """The same with the structs of one level flattened; those that cannot be are added to ``reasons``."""
+    """``fields`` with the structs of one level flattened; structs that cannot be are added to ``reasons``."""
     taken = {field.name.casefold() for field in fields}
-    found: list[Field] = []
+    flattened: list[Field] = []
     for field in fields:
         if field.depth != level or field.type.id != "struct":
-            found.append(field)
+            flattened.append(field)
             continue
-        inner = field.fields()
-        reason = _conflict(field, inner, taken)
+        children = field.fields()
+        reason = _conflict(field, children, taken)
         if reason is None:
-            taken.update(item.name.casefold() for item in inner)
-            found += inner
+            taken.update(child.name.casefold() for child in children)
+            flattened += children
         else:
             reasons[field.name] = reason
-            found.append(field)
-    return found
+            flattened.append(field)
+    return flattened
 
 
-def _conflict(struct: Field, inner: list[Field], taken: set[str]) -> str | None:
-    """Why the fields ``inner`` of a struct cannot be columns, if so."""
-    seen: dict[str, str] = {}
-    for field in inner:
-        own, folded = field.name[len(struct.name) + 1 :], field.name.casefold()
-        if not own:
+def _conflict(struct: Field, children: list[Field], taken: set[str]) -> str | None:
+    """Why the fields ``children`` of a struct cannot be columns; None if they can. ``taken`` are names of columns."""
+    earlier: dict[str, str] = {}  # names of fields inside the struct, by the folded name of the column
+    for child in children:
+        name, folded = child.name[len(struct.name) + 1 :], child.name.casefold()
+        if not name:
             return "it is a struct with a field that has no name: give it one"
         if folded in taken:
-            return f'its field "{own}" would be called "{field.name}", as another column is: rename one of them'
-        if folded in seen:
-            return f'its fields "{seen[folded]}" and "{own}" differ in case only: rename one of them'
-        seen[folded] = own
-    return None if inner else "it is a struct without fields"
+            return f'its field "{name}" would be called "{child.name}", as another column is: rename one of them'
+        if folded in earlier:
+            return f'its fields "{earlier[folded]}" and "{name}" differ in case only: rename one of them'
+        earlier[folded] = name
+    return None if children else "it is a struct without fields"

@@ -35,12 +35,12 @@ def stored_type(duckdb_type: str) -> str | None:
 
 
 def is_number(kind: str) -> bool:
-    """Whether values of type ``kind`` are numbers."""
+    """Whether ``kind`` is a type of numbers."""
     return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
 
 
 def decimal_digits(kind: str) -> tuple[int, int]:
-    """How many digits a DECIMAL has in all, and how many of them after the point.
+    """How many digits a DECIMAL has, and how many of them are after the point.
 
     >>> decimal_digits("DECIMAL(12,4)")
     (12, 4)
@@ -68,7 +68,7 @@ def sql_literal(text: str, duckdb_type: str) -> str:
 
 
 def sql_value(name: str, duckdb_type: str) -> str:
-    """SQL for a column's value in the type that it is modelled in. Strings are equal if their characters are.
+    """SQL for a column's value in the type that it is modelled in; strings compare by their characters.
 
     >>> print(sql_value("n", "INTEGER"), sql_value("s", "VARCHAR"))
     CAST("n" AS INTEGER) CAST("s" AS VARCHAR) COLLATE "binary"
@@ -78,12 +78,12 @@ def sql_value(name: str, duckdb_type: str) -> str:
 
 
 def is_signed(value: str) -> str:
-    """SQL for whether a float is a negative zero or NaN: equal to the positive one, but ``1 / value`` may differ."""
+    """SQL that tests for a negative zero or NaN. It equals the positive one, but ``1 / value`` may differ."""
     return f"signbit({value}) AND ({value} = 0 OR isnan({value}))"
 
 
 def unsigned(text: str, duckdb_type: str) -> str:
-    """The text of a value; of a zero or NaN without its sign, since both are one value to DuckDB.
+    """The text of a value, without the sign of a zero or NaN: DuckDB takes -0.0 and 0.0 for one value.
 
     >>> unsigned("-0.0", "DOUBLE"), unsigned("-nan", "FLOAT"), unsigned("-0.5", "DOUBLE"), unsigned("-0.0", "VARCHAR")
     ('0.0', 'nan', '-0.5', '-0.0')
@@ -92,7 +92,7 @@ def unsigned(text: str, duckdb_type: str) -> str:
 
 
 def sql_texts(texts: Sequence[str]) -> str:
-    """SQL for a list of strings. It is one literal: thousands would be slow to parse.
+    """SQL for a list of strings, as a single literal: thousands of literals would be slow to parse.
 
     >>> print(sql_texts(["O'Hara", "Łódź"]))
     CAST(CAST('["O''Hara", "\\u0141\\u00f3d\\u017a"]' AS JSON) AS VARCHAR[])

@@ -7,24 +7,23 @@ import sys
 from pathlib import Path
 
 ROOT = Path("/")
-UNLIMITED = 1 << 60  # version 1 of cgroups writes a number like this where there is no limit
+UNLIMITED = 1 << 60  # version 1 of cgroups writes a greater number if there is no limit
 
 
 def available_memory(root: Path = ROOT) -> int | None:
     """Bytes that this process can still take before the system, or the container's limit, stops it.
 
-    It is what Linux calls MemAvailable, or less if a control group (version 1 or 2) leaves less. None where neither can
-    be read. ``root`` is where ``/proc`` and ``/sys`` are found.
+    That is Linux's MemAvailable, or less if a control group (version 1 or 2) allows less. None if neither can be read.
+    ``root`` is the folder that has ``/proc`` and ``/sys``.
     """
-    found = [_system(root), *_groups(root)]
-    known = [size for size in found if size is not None]
-    return min(known) if known else None
+    sizes = [size for size in (_system(root), *_groups(root)) if size is not None]
+    return min(sizes) if sizes else None
 
 
 def peak_memory() -> int:
-    """The most bytes that this process has held.
+    """The peak memory of this process in bytes.
 
-    On Linux ``ru_maxrss`` of a child also counts what its parent held when it was started; ``VmHWM`` does not.
+    On Linux ``ru_maxrss`` of a child includes the memory of its parent at the start; ``VmHWM`` does not.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -35,6 +34,7 @@ def peak_memory() -> int:
 
 
 def _system(root: Path) -> int | None:
+    """MemAvailable of the machine."""
     for line in _text(root / "proc/meminfo").splitlines():
         name, _, amount = line.partition(":")
         if name == "MemAvailable":
@@ -43,8 +43,8 @@ def _system(root: Path) -> int | None:
 
 
 def _groups(root: Path) -> list[int | None]:
-    """What each control group of this process leaves: a group's limit holds for all groups below it, too."""
-    found: list[int | None] = []
+    """The available memory of each control group of this process, and of the groups above it."""
+    sizes: list[int | None] = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         number, controllers, path = (*line.split(":", 2), "", "")[:3]
         if number == "0" and not controllers:
@@ -55,13 +55,13 @@ def _groups(root: Path) -> list[int | None]:
         else:
             continue
         parts = [part for part in path.split("/") if part not in ("", "..")]
-        # Inside a container the path may be that of the host: then only the mount itself exists.
-        found += [_left(base.joinpath(*parts[:depth]), names) for depth in range(len(parts) + 1)]
-    return found
+        # Inside a container the path may be that of the host: then only the mount point itself exists.
+        sizes += [_available(base.joinpath(*parts[:depth]), names) for depth in range(len(parts) + 1)]
+    return sizes
 
 
-def _left(group: Path, names: tuple[str, str, str]) -> int | None:
-    """The limit of a group less what it holds; cached file pages are given back when they are needed."""
+def _available(group: Path, names: tuple[str, str, str]) -> int | None:
+    """The limit of a group minus the memory it uses; cached file pages do not count, because they can be dropped."""
     limit, used = (_number(group / name) for name in names[:2])
     if limit is None or used is None or limit >= UNLIMITED:
         return None
@@ -74,11 +74,13 @@ def _left(group: Path, names: tuple[str, str, str]) -> int | None:
 
 
 def _number(path: Path) -> int | None:
+    """The number in a file."""
     text = _text(path).strip()
     return int(text) if text.isdecimal() else None
 
 
 def _text(path: Path) -> str:
+    """The text of a file, empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

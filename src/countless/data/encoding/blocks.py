@@ -17,7 +17,7 @@ BLOCK_BYTES = 32 * 10**6  # of a block, about
 
 
 def rows_of_block(array: NDArray[Any], most: int = BLOCK_ROWS) -> int:
-    """How many rows of ``array`` a block should have: fewer if they are long.
+    """Number of rows per block of ``array``: fewer if its rows are long.
 
     >>> rows_of_block(np.empty((0, 10), dtype=np.int8)), rows_of_block(np.empty((0, 1_000), dtype=np.int16))
     (131072, 16000)
@@ -26,52 +26,52 @@ def rows_of_block(array: NDArray[Any], most: int = BLOCK_ROWS) -> int:
 
 
 def blocks(array: NDArray[Any], rows: int | None = None) -> Iterator[NDArray[Any]]:
-    """The rows of ``array``, some at a time. Those of a file are copies, and its pages are given back."""
+    """The rows of ``array`` in blocks. Blocks of a memory-mapped file are copies, and its pages are released."""
     mapped = mapping_of(array)
     rows = rows_of_block(array) if rows is None else rows
     for first in range(0, len(array), rows):
-        part = array[first : first + rows]
+        block = array[first : first + rows]
         if mapped is None:
-            yield part
+            yield block
         else:
-            copy = np.array(part)
-            give_back(mapped)
+            copy = np.array(block)
+            release_pages(mapped)
             yield copy
 
 
 def spaced(rows: int, block: int, most: int) -> list[int]:
-    """The first rows of up to ``most`` blocks of this many rows, evenly spread over all; all blocks if they are fewer.
+    """The first rows of up to ``most`` blocks of ``block`` rows each, evenly spaced over all ``rows``.
 
     >>> spaced(10, 3, 9), spaced(1_000, 10, 4)
     ([0, 3, 6, 9], [0, 250, 500, 750])
     """
-    blocks_of_all = -(-rows // block)
-    chosen = min(blocks_of_all, max(1, most))
-    return [place * blocks_of_all // chosen * block for place in range(chosen)]
+    total = -(-rows // block)
+    count = min(total, max(1, most))
+    return [index * total // count * block for index in range(count)]
 
 
 def counted(matrix: NDArray[Any], sizes: Sequence[int]) -> list[IntArray]:
-    """How many rows have each symbol, of as many as there are at every position.
+    """Number of rows with each symbol of each position; ``sizes`` has the number of symbols.
 
     >>> [counts.tolist() for counts in counted(np.array([[0, 2], [1, 2]]), (2, 3))]
     [[1, 1], [0, 0, 2]]
     """
-    found = [np.zeros(size, dtype=np.int64) for size in sizes]
+    symbol_counts = [np.zeros(size, dtype=np.int64) for size in sizes]
     for block in blocks(matrix):
-        for position, counts in enumerate(found):
+        for position, counts in enumerate(symbol_counts):
             counts += np.bincount(block[:, position], minlength=len(counts))
-    return found
+    return symbol_counts
 
 
 def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
-    """The file that the array lies in, if it is one."""
+    """The file that the array is mapped from; None if it is in memory."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
     return base if isinstance(base, mmap.mmap) else None
 
 
-def give_back(mapped: mmap.mmap) -> None:
-    """Release a file's pages, which count as memory of this process while they are held."""
+def release_pages(mapped: mmap.mmap) -> None:
+    """Release the pages of a mapped file, which otherwise count as memory of this process."""
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""The encoder: one scan of a source that turns its rows into codes of a schema, batch by batch."""
+"""The encoder: turns the rows of a source into codes of a schema, batch by batch, in one scan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHANGED = "the table changed while it was read: fit again when nothing writes to
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Some rows: the codes of every position, and the symbols of each text column."""
+    """A batch of rows: the codes of every position, and the symbols of each text column."""
 
     codes: tuple[NDArray[Any], ...]
     strings: tuple[Strings, ...]
@@ -42,27 +42,29 @@ class EncodedRows:
 
 
 class Encoder:
-    """Replaces the values of a source by their codes in ``schema``, which must be the source's own."""
+    """Replaces the values of a source by their codes in ``schema``, which was read from the same source."""
 
     def __init__(self, source: Source, schema: Schema) -> None:
         self.source = source
         self._coders = [_coder(source, column) for column in schema.coded]
-        self._coders += [_OfCalendar(*both) for both in zip(schema.hidden, schema.calendar, strict=True)]
+        self._coders += [
+            _CalendarCoder(column, part) for column, part in zip(schema.hidden, schema.calendar, strict=True)
+        ]
         self._alphabets = [Alphabet(text) for text in schema.texts]
         texts = [f"CAST({quote_identifier(text.name)} AS VARCHAR)" for text in schema.texts]
-        symbols = sum(4 * (text.length + 1) for text in schema.texts)  # with what is made of them on the way
-        self._at_once = rows_at_once(8 * len(schema.sizes) + symbols)
+        symbol_bytes = sum(4 * (text.length + 1) for text in schema.texts)  # with intermediate arrays
+        self._batch_rows = rows_at_once(8 * len(schema.sizes) + symbol_bytes)
         self._selected = ", ".join([*(coder.selected for coder in self._coders), *texts])
 
     def batches(self, first: int = 0) -> Generator[EncodedRows]:
         """The rows from the one at ``first`` on, in the source's order."""
         rows = f"(SELECT * FROM {self.source.table} OFFSET {first})" if first else self.source.table
-        with ExitStack() as opened:
+        with ExitStack() as stack:
             for coder in self._coders:
                 if coder.dictionary is not None:
-                    opened.enter_context(coder.dictionary)
-            read = self.source.batches(f"SELECT {self._selected} FROM {rows}", self._at_once)
-            for batch in opened.enter_context(closing(read)):  # closed before the dictionaries, which it uses
+                    stack.enter_context(coder.dictionary)
+            batches = self.source.batches(f"SELECT {self._selected} FROM {rows}", self._batch_rows)
+            for batch in stack.enter_context(closing(batches)):  # closed before the dictionaries, which it uses
                 yield self._encoded(batch)
 
     def _encoded(self, batch: list[Vector]) -> EncodedRows:
@@ -77,9 +79,9 @@ class Encoder:
 
 
 class _Coder(ABC):
-    """The codes of one column, given what :attr:`selected`, an SQL expression, gives for every row.
+    """Finds the codes of one column from the values of :attr:`selected`, an SQL expression.
 
-    A :attr:`dictionary` that the expression uses must be open while the rows are read.
+    If the expression uses a :attr:`dictionary`, that must be open while the rows are read.
     """
 
     dictionary: StringDictionary | None = None
@@ -89,7 +91,7 @@ class _Coder(ABC):
         self._tables = to_digits(np.arange(column.size), column.radices)
 
     def digits(self, vector: Vector) -> Iterator[NDArray[Any]]:
-        """The code of every row at each of the column's positions."""
+        """The digits of the rows' codes at each of the column's positions."""
         codes = self._codes(vector)
         for table in self._tables:
             yield table.take(codes)
@@ -99,7 +101,7 @@ class _Coder(ABC):
         """The code of every row."""
 
 
-class _OnlyNull(_Coder):
+class _NullCoder(_Coder):
     """A column without values."""
 
     def __init__(self, column: Column, value: str) -> None:
@@ -111,8 +113,8 @@ class _OnlyNull(_Coder):
         return vector.values
 
 
-class _ByDuckDB(_Coder):
-    """A column whose codes DuckDB finds; a value that the schema lacks has none, or too high a one."""
+class _DuckDBCoder(_Coder):
+    """A column whose codes DuckDB computes: NULL, or too high a code, for a value that is not in the schema."""
 
     def __init__(self, column: Column, code: str, dictionary: StringDictionary | None = None) -> None:
         super().__init__(column, code)
@@ -124,8 +126,8 @@ class _ByDuckDB(_Coder):
         return vector.values
 
 
-class _OfCalendar(_Coder):
-    """A hidden column: a calendar part of another, which DuckDB finds."""
+class _CalendarCoder(_Coder):
+    """A hidden column: a calendar part of another column, which DuckDB computes."""
 
     def __init__(self, column: Column, part: CalendarPart) -> None:
         super().__init__(column, calendar_code(part))
@@ -136,13 +138,13 @@ class _OfCalendar(_Coder):
         return vector.values
 
 
-class _ByNumber(_Coder):
-    """A column of numbers or times, which are looked up among the sorted values, or among the starts of cells."""
+class _NumberCoder(_Coder):
+    """A column of numbers or times, looked up among its sorted values, or among the least values of its cells."""
 
     def __init__(self, source: Source, column: Column, value: str, kind: str) -> None:
         super().__init__(column, _number(value, kind))
         texts = column.values if column.grid is None else [column.values[start] for start in column.grid.starts]
-        keys = _numbers(source, texts, kind)
+        keys = _sort_keys(source, texts, kind)
         if len(keys) != len(texts) or (keys[1:] <= keys[:-1]).any():
             remedy = f"leave it out with {exclude_option(column.name)}"
             raise DataError(f'the values of "{column.name}" cannot be distinguished: {remedy}')
@@ -155,11 +157,11 @@ class _ByNumber(_Coder):
             keys = np.where(vector.valid, keys, least)
         if self.column.grid is not None:
             codes = self._lookup.last(keys)
-            seen = keys.min(initial=least) >= least
+            all_known = keys.min(initial=least) >= least
         else:
-            codes, found = self._lookup.equal(keys)
-            seen = bool(found.all())
-        if not seen or (vector.valid is not None and not self.column.has_null):
+            codes, is_known = self._lookup.equal(keys)
+            all_known = bool(is_known.all())
+        if not all_known or (vector.valid is not None and not self.column.has_null):
             raise DataError(CHANGED)
         if vector.valid is not None:
             codes[~vector.valid] = self.column.null
@@ -167,20 +169,20 @@ class _ByNumber(_Coder):
 
 
 def _coder(source: Source, column: Column) -> _Coder:
-    """What finds the codes of a column."""
+    """The coder for a column."""
     value = sql_value(column.name, column.type)
     if not column.values:
-        return _OnlyNull(column, value)
+        return _NullCoder(column, value)
     kind = short_type(column)
     if kind is not None:
-        return _ByNumber(source, column, value if kind == column.type else f"CAST({value} AS {kind})", kind)
+        return _NumberCoder(source, column, value if kind == column.type else f"CAST({value} AS {kind})", kind)
     if column.grid is not None:
-        return _ByDuckDB(column, f"CAST({cell_code(column, value)} AS INTEGER)")
+        return _DuckDBCoder(column, f"CAST({cell_code(column, value)} AS INTEGER)")
     dictionary = StringDictionary(source, column.values)
-    code = dictionary.place(value if column.type == TEXT else f"CAST({value} AS VARCHAR)")
+    code = dictionary.code(value if column.type == TEXT else f"CAST({value} AS VARCHAR)")
     if column.has_null:
         code = f"CASE WHEN {value} IS NULL THEN {column.null} ELSE CAST({code} AS INTEGER) END"
-    return _ByDuckDB(column, code, dictionary)
+    return _DuckDBCoder(column, code, dictionary)
 
 
 def calendar_code(part: CalendarPart) -> str:
@@ -189,7 +191,7 @@ def calendar_code(part: CalendarPart) -> str:
 
 
 def short_type(column: Column) -> str | None:
-    """A type of 64 bits or fewer that holds every value of the column, if it has values and there is one.
+    """A type of at most 64 bits that holds every value of ``column``, which has values; None if there is none.
 
     >>> short_type(Column("n", "HUGEINT", ("-5", "7"), False)), short_type(Column("n", "HUGEINT", (str(2**70),), False))
     ('BIGINT', None)
@@ -209,13 +211,13 @@ def short_type(column: Column) -> str | None:
 
 
 def _number(value: str, kind: str) -> str:
-    """SQL for a value as a number or a time."""
+    """SQL for a value as a number or time."""
     return f"CAST({value} AS TINYINT)" if kind == "BOOLEAN" else value
 
 
-def _numbers(source: Source, texts: Sequence[str], kind: str) -> NDArray[np.int64]:
-    """The numbers of values that DuckDB prints so."""
+def _sort_keys(source: Source, texts: Sequence[str], kind: str) -> NDArray[np.int64]:
+    """The sort keys of values, given as DuckDB prints them."""
     listed = f"SELECT unnest({sql_texts(texts)}) AS text"
     sql = f"SELECT {_number(f'CAST(text AS {kind})', kind)} FROM ({listed})"
-    parts = [ordered(vector.values).copy() for (vector,) in source.batches(sql)]
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    batches = [ordered(vector.values).copy() for (vector,) in source.batches(sql)]
+    return np.concatenate([np.empty(0, dtype=np.int64), *batches])

@@ -1,4 +1,4 @@
-"""The memory limit of a fit, and the folder for data that exceeds it."""
+"""The memory limit of a fit, and the folders for data that exceeds it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from countless.errors import DataError
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much memory a fit may take, where the codes are if they do not fit, and what DuckDB must keep to."""
+    """The memory that a fit may use, the folder for codes that do not fit, and the limit of DuckDB, if any."""
 
     memory: Memory
     codes: Path
@@ -26,11 +26,10 @@ class Bounds:
 
 @contextmanager
 def bounded(memory: Memory | None, codes: Path | None) -> Iterator[Bounds | None]:
-    """The bounds of a fit: what the machine has left, or ``memory`` if that is less.
+    """The bounds of a fit: the machine's available memory, or ``memory`` if that is less; None if neither is known.
 
-    None if neither is known. Without a place for the codes they have one as long as the body runs. With ``memory``,
-    DuckDB has a folder beside, for what does not fit its share; one that a fit to the same place left when it was
-    killed is removed.
+    Without a folder for the ``codes`` they get a temporary one for this block. With ``memory``, DuckDB gets a folder
+    beside it to spill to; such a folder of a fit that was killed is removed.
     """
     available = available_memory()
     if available is None and memory is None:
@@ -46,10 +45,10 @@ def bounded(memory: Memory | None, codes: Path | None) -> Iterator[Bounds | None
             remove_spills(codes)
             duckdb = None
             if memory is not None:
-                beside = tempfile.TemporaryDirectory(
+                spill = tempfile.TemporaryDirectory(
                     prefix=spill_prefix(codes), dir=codes.parent, ignore_cleanup_errors=True
                 )
-                duckdb = Limit(bound.duckdb, stack.enter_context(beside))
+                duckdb = Limit(bound.duckdb, stack.enter_context(spill))
         except OSError as error:
             raise DataError(f"cannot make the folder {codes}: {error.strerror}; choose another place") from None
         yield Bounds(bound, codes, duckdb)

@@ -6,45 +6,46 @@ from dataclasses import dataclass
 
 from countless.settings import LEAST_MEMORY
 
-ALWAYS = 450 * 10**6  # that Python, PyTorch and the model take, whatever the table
-DUCKDB_SHARE = 0.5  # of the rest
-BLOCK_SHARE = 0.05  # the same; some of them are held at once
-CODES_SHARE = 0.5  # the same: a table whose codes take more goes to a folder
+FIXED = 450 * 10**6  # bytes that Python, PyTorch and the model take, whatever the table
+# Shares of the rest:
+DUCKDB_SHARE = 0.5
+BLOCK_SHARE = 0.05  # several blocks are in memory at once
+CODES_SHARE = 0.5  # larger codes are written to a folder
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The most bytes that a fit should hold."""
+    """The number of bytes that a fit may use."""
 
     total: int
 
     @classmethod
     def of_machine(cls, available: int) -> Memory:
-        """The bound of a fit on a machine with this many bytes left."""
+        """The limit of a fit on a machine with this many bytes available."""
         return cls(max(LEAST_MEMORY, available))
 
     def lowered(self, other: Memory | None) -> Memory:
-        """The lower of two bounds."""
+        """The lower of two limits."""
         return self if other is None or self.total <= other.total else other
 
     @property
     def codes(self) -> int:
-        """What the codes of a table may take, with what training holds for every row."""
-        return int((self.total - ALWAYS) * CODES_SHARE)
+        """Bytes for the codes of a table, together with what training stores per row."""
+        return int((self.total - FIXED) * CODES_SHARE)
 
     @property
     def duckdb(self) -> int:
-        """What DuckDB may take; beyond that it uses the disk."""
-        return int((self.total - ALWAYS) * DUCKDB_SHARE)
+        """Bytes for DuckDB, which spills to disk beyond that."""
+        return int((self.total - FIXED) * DUCKDB_SHARE)
 
     @property
     def block(self) -> int:
-        """The size of what is read, shuffled or written at once."""
-        return int((self.total - ALWAYS) * BLOCK_SHARE)
+        """Bytes of a block that is read, shuffled or written at once."""
+        return int((self.total - FIXED) * BLOCK_SHARE)
 
 
 def readable(size: float) -> str:
-    """Bytes for a person.
+    """A number of bytes for people.
 
     >>> readable(2_000_000_000), readable(123_456_789)
     ('2GB', '123MB')

@@ -1,4 +1,4 @@
-"""Out-of-core encoding: codes of tables larger than memory are shuffled into a folder and read from there."""
+"""Out-of-core encoding: the codes of a table larger than memory are shuffled into a folder and read from there."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def encode_mapped(
     resume: bool = False,
     events: Events = QUIET,
 ) -> Table:
-    """The table of ``source`` with its codes in a folder at ``path``; no more than ``memory`` is taken.
+    """The table of ``source`` with its codes in a folder at ``path``, encoded within the limits of ``memory``.
 
-    If its ``schema`` is known, it is not read again. With ``resume``, what an earlier pass has left there is used: the
-    domains, and the chunks and parts that are whole.
+    If the ``schema`` is given, it is not read again. With ``resume``, the results of an earlier pass in the folder are
+    used: its schema, and the chunks and parts that are complete.
     """
     options = with_advice(options, source.advice)
 
-    def find() -> Schema:
+    def find_schema() -> Schema:
         return schema or read_schema(source, options, events)
 
-    folder = codes_folder(source, options, path, memory, find, seed=seed, resume=resume)
+    folder = codes_folder(source, options, path, memory, find_schema, seed=seed, resume=resume)
     _write_chunks(source, folder, events)
     _write_parts(folder, events)
     return mapped_table(folder, memory)
@@ -58,21 +58,21 @@ def codes_folder(
     options: EncodeOptions,
     path: Path,
     memory: Memory,
-    find: Callable[[], Schema],
+    find_schema: Callable[[], Schema],
     *,
     seed: int,
     resume: bool,
 ) -> CodesFolder:
-    """The folder of codes at ``path``: what a stopped fit left there, or a new one for the schema that is found."""
+    """The folder of codes at ``path``: with ``resume`` that of a stopped fit, else a new one."""
     require_replaceable(path)  # before the table is read, which may take long
     fingerprint = codes_fingerprint(source, options, seed)
     if resume and not is_empty(path):
         return CodesFolder.open(path, fingerprint)
-    return CodesFolder.create(path, find(), fingerprint, memory.block, seed)
+    return CodesFolder.create(path, find_schema(), fingerprint, memory.block, seed)
 
 
 def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
-    """The table of a finished folder, to be trained on in windows that ``memory`` has room for."""
+    """The table of a finished folder. Training reads it in windows that fit in ``memory``."""
     window = max(LEAST_WINDOW, memory.block // folder.row_bytes // 2)
     matrix = folder.matrix() if folder.schema.sizes else None
     codes = () if matrix is None else tuple(matrix[:, position] for position in range(matrix.shape[1]))
@@ -80,20 +80,20 @@ def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
 
 
 def codes_fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
-    """What identifies the codes of this table under these options: a digest of each in JSON."""
+    """The identity of the codes of this table under these options: a JSON object with a digest of each of them."""
     encoding = {name: getattr(options, name) for name in names(EncodeOptions)}
-    facts = {"version": __version__, "table": source.fingerprint(), **encoding, "seed": seed}
-    digests = {name: hashlib.blake2b(json.dumps(fact).encode(), digest_size=16) for name, fact in facts.items()}
+    fields = {"version": __version__, "table": source.fingerprint(), **encoding, "seed": seed}
+    digests = {name: hashlib.blake2b(json.dumps(value).encode(), digest_size=16) for name, value in fields.items()}
     return json.dumps({name: digest.hexdigest() for name, digest in digests.items()})
 
 
 def _write_chunks(source: Source, folder: CodesFolder, events: Events) -> None:
-    """Encode the rows from the first chunk that is missing on."""
+    """Encode the rows, starting with the first missing chunk."""
     missing = folder.missing_chunks()
     if not missing:
         return
     events.stage("encoding rows")
-    index = missing[0] if source.files else 0  # other sources may return rows in another order
+    index = missing[0] if source.files else 0  # sources without files may return their rows in another order
     rows = folder.schema.rows
     done = index * folder.chunk_rows
     meter = Meter(events.reading, rows, done / rows)
@@ -117,17 +117,17 @@ def _write_chunks(source: Source, folder: CodesFolder, events: Events) -> None:
 
 
 def fill_records(records: NDArray[Any], batch: EncodedRows, first: int) -> None:
-    """Put the rows of a batch from the one at ``first`` on into records."""
-    chosen = slice(first, first + len(records))
+    """Fill ``records`` with the rows of a batch, starting at row ``first``."""
+    rows = slice(first, first + len(records))
     for position, codes in enumerate(batch.codes):
-        records["codes"][:, position] = codes[chosen]
+        records["codes"][:, position] = codes[rows]
     for index, strings in enumerate(batch.strings):
-        records[f"text{index}"] = strings.symbols[chosen]
-        records[f"length{index}"] = strings.lengths[chosen]
+        records[f"text{index}"] = strings.symbols[rows]
+        records[f"length{index}"] = strings.lengths[rows]
 
 
 def _write_parts(folder: CodesFolder, events: Events) -> None:
-    """Shuffle the parts that are missing."""
+    """Shuffle and write the missing parts."""
     missing = [index for index in range(folder.parts) if not folder.has_part(index)]
     if missing:
         events.stage("shuffling rows")

@@ -1,6 +1,6 @@
 """Encoding of rows that a user passes in, with the schema of an existing model.
 
-What :mod:`.domains` does with the values of a table itself, this does with the values that a model holds.
+:mod:`.encoder` encodes a table with its own schema. Here a row may have values, types or columns that the schema lacks.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from countless.data.sources.source import Source, connect, first_line, new_name
 from countless.errors import DataError, SourceError
 
 MISSING = -1  # no value: NULL, or the whole column is absent
-UNSEEN = -2  # a value that the model does not hold
-UNREADABLE = -3  # a value that is none of the column's type; used in this module only
+UNSEEN = -2  # a value that is not in the schema
+UNREADABLE = -3  # a value that cannot be read in the column's type; used in this module only
 CHUNK = 4_096  # rows
-TOLD = 40  # characters of a value in a message
-NAMED = 8  # columns in a message
+SHOWN_CHARACTERS = 40  # of a value in a message
+SHOWN_COLUMNS = 8  # in a message
 
 
 @dataclass(frozen=True, eq=False)
 class RecodedRows:
-    """Some rows of a source, from the row at ``first`` on, as codes (rows, columns) of a schema, MISSING or UNSEEN.
+    """Consecutive rows of a source, starting at row ``first``, as codes (rows, columns), MISSING or UNSEEN.
 
-    ``nulls`` (rows, columns) says where a missing value is NULL; elsewhere the source lacks the column. ``texts`` has
-    the strings of each text column, or None if the source lacks it.
+    ``nulls`` (rows, columns) is true where a missing value is NULL; else the source lacks the column. ``texts`` has the
+    strings of each text column, or None if the source lacks it.
     """
 
     first: int
@@ -61,10 +61,10 @@ class RecodedRows:
 
 
 def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
-    """What :meth:`Source.open` takes, or one row or several as dictionaries, in which structs are dictionaries too.
+    """Open ``rows``: anything that :meth:`Source.open` takes, or rows as dictionaries; structs are dictionaries too.
 
-    These must have the same keys, of the columns that the model holds, unless ``holes`` are welcome: then a key that
-    some lack is NULL there.
+    Every row must have the same keys, as far as they are columns of the model. With ``holes``, a row that lacks a key
+    has NULL there.
     """
     if isinstance(rows, Mapping):
         rows = [rows]
@@ -82,28 +82,28 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
     except SourceError:
         if isinstance(rows, str | os.PathLike):
             raise
-        wanted = "give a path, a table (pandas, polars, Arrow, DuckDB), a dictionary, or a list of dictionaries"
-        empty = "a table without columns" if len(getattr(rows, "columns", " ")) == 0 else f"an object of type {kind}"
-        raise SourceError(f"cannot read rows from {empty}: {wanted}") from None
+        remedy = "give a path, a table (pandas, polars, Arrow, DuckDB), a dictionary, or a list of dictionaries"
+        what = "a table without columns" if len(getattr(rows, "columns", " ")) == 0 else f"an object of type {kind}"
+        raise SourceError(f"cannot read rows from {what}: {remedy}") from None
 
 
 class Recoded:
-    """A source as codes of ``schema``, kept in a temporary table of DuckDB's while they are needed.
+    """A source as codes of ``schema``, held in a temporary table of DuckDB inside a ``with`` block.
 
-    Columns are matched by name, others are ignored. A value that cannot be read in the column's type is a
-    :class:`DataError`.
+    Columns are matched by name; columns that the schema lacks are ignored. A value that cannot be read in the column's
+    type is a :class:`DataError`.
     """
 
     def __init__(self, source: Source, schema: Schema) -> None:
         self.source, self.schema = source, schema
         self.types = dict(source.columns())
-        self.columns = matched(list(self.types), schema.names)
+        self.columns = match_columns(list(self.types), schema.names)
         if not self.columns:
-            ours, theirs = (
-                ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
+            model_names, table_names = (
+                ", ".join(names[:SHOWN_COLUMNS]) + (" ..." if len(names) > SHOWN_COLUMNS else "")
                 for names in (list(schema.names), list(self.types))
             )
-            raise DataError(f"the table has no column of the model: it has {theirs}; the model has {ours}")
+            raise DataError(f"the table has no column of the model: it has {table_names}; the model has {model_names}")
         self.rows = 0
         self._table = quote_identifier(f"{source.name}_codes")
 
@@ -120,32 +120,35 @@ class Recoded:
         self.source.run(f"DROP TABLE IF EXISTS {self._table}")
 
     def chunks(self, size: int = CHUNK) -> Iterator[RecodedRows]:
-        """All rows, in the source's order, some at a time."""
+        """All rows in the source's order, ``size`` at a time."""
         present = np.isin(np.arange(len(self.schema.coded)), list(self.columns))
         for first in range(0, self.rows, size):
-            found = self.source.arrays(
-                f"SELECT * FROM {self._table} WHERE place >= {first} AND place < {first + size} ORDER BY place"
-            )
-            codes = np.full((len(found["place"]), len(present)), MISSING, dtype=np.int64)
+            condition = f"row_index >= {first} AND row_index < {first + size}"
+            arrays = self.source.arrays(f"SELECT * FROM {self._table} WHERE {condition} ORDER BY row_index")
+            codes = np.full((len(arrays["row_index"]), len(present)), MISSING, dtype=np.int64)
             texts: list[list[str | None] | None] = [None] * len(self.schema.texts)
             for index in self.columns:
                 if self.schema.columns[index].is_text:
-                    texts[self.schema.text_index(index)] = _strings(found[f"t{index}"])
+                    texts[self.schema.text_index(index)] = _strings(arrays[f"t{index}"])
                 else:
-                    codes[:, index] = np.ma.getdata(found[f"c{index}"])
+                    codes[:, index] = np.ma.getdata(arrays[f"c{index}"])
             yield RecodedRows(first, codes, (codes == MISSING) & present, tuple(texts))
 
     def _codes(self) -> str:
-        """SQL for the place of every row, a code of each column, and each text."""
-        read, cells, found, joins = [], ["*"], ["place"], []
+        """SQL for each row's index, each column's code (c0, c1, ...) and each text column's string (t0, t1, ...).
+
+        The innermost query reads the values (v0, ...) from the raw ones (r0, ...), the next adds the cells of grids
+        (g0, ...), and the outermost joins the domains (d0, ...).
+        """
+        read, cells, selected, joins = [], ["*"], ["row_index"], []
         for index, name in self.columns.items():
             column, kind = self.schema.columns[index], self.types[name]
-            given = f"rows.{quote_identifier(name)}"
+            raw = f"rows.{quote_identifier(name)}"
             if column.is_text:
-                read.append(f"CAST({given} AS VARCHAR) AS t{index}")
-                found.append(f"t{index}")
+                read.append(f"CAST({raw} AS VARCHAR) AS t{index}")
+                selected.append(f"t{index}")
                 continue
-            read.append(f"{given} AS r{index}, {read_as(given, kind, column.type)} AS v{index}")
+            read.append(f"{raw} AS r{index}, {read_as(raw, kind, column.type)} AS v{index}")
             value = f"v{index}"
             if column.grid is None:
                 code = f"coalesce(d{index}.code, {UNSEEN})"
@@ -154,47 +157,50 @@ class Recoded:
                 cells.append(f"{cell_code(column, value)} AS g{index}")
                 code = _checked_cell(column, value, f"g{index}")
             width = "SMALLINT" if column.size < 2**15 else "INTEGER"
-            found.append(
+            selected.append(
                 f"CAST(CASE WHEN r{index} IS NULL THEN {MISSING} "
-                f"WHEN {value} IS NULL THEN {_unread(f'r{index}', column.type)} "
+                f"WHEN {value} IS NULL THEN {_mark_of_unread(f'r{index}', column.type)} "
                 f"WHEN {differs(f'r{index}', kind, value, column.type)} THEN {UNSEEN} "
                 f"ELSE {code} END AS {width}) AS c{index}"
             )
-        place = quote_identifier(f"{self.source.name}_place")  # no column has this name
-        numbered = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {self.source.table}"
-        inner = f"SELECT {', '.join([f'rows.{place} AS place', *read])} FROM ({numbered}) AS rows"
-        celled = f"SELECT {', '.join(cells)} FROM ({inner})"
-        return f"SELECT {', '.join(found)} FROM ({celled}) {' '.join(joins)} ORDER BY place"
+        row_index = quote_identifier(f"{self.source.name}_row")  # no column has this name
+        numbered = f"SELECT *, row_number() OVER () - 1 AS {row_index} FROM {self.source.table}"
+        values = f"SELECT {', '.join([f'rows.{row_index} AS row_index', *read])} FROM ({numbered}) AS rows"
+        with_cells = f"SELECT {', '.join(cells)} FROM ({values})"
+        return f"SELECT {', '.join(selected)} FROM ({with_cells}) {' '.join(joins)} ORDER BY row_index"
 
     def _check(self) -> None:
-        """Count the rows, and raise an error about the first column that has a value of another type."""
+        """Count the rows, and raise an error about the first column with a value that cannot be read."""
         coded = {index: name for index, name in self.columns.items() if not self.schema.columns[index].is_text}
         counts = [f"count(*) FILTER (c{index} = {UNREADABLE})" for index in coded]
         self.rows, *unreadable = self.source.rows(f"SELECT {', '.join(['count(*)', *counts])} FROM {self._table}")[0]
         for (index, name), count in zip(coded.items(), unreadable, strict=True):
             if count:
                 column = self.schema.coded[index]
-                given = f"rows.{quote_identifier(name)}"
-                value = read_as(given, self.types[name], column.type)
+                raw = f"rows.{quote_identifier(name)}"
+                value = read_as(raw, self.types[name], column.type)
                 ((text,),) = self.source.rows(
-                    f"SELECT CAST({given} AS VARCHAR) FROM {self.source.table} AS rows WHERE {given} IS NOT NULL "
-                    f"AND {value} IS NULL AND {_unread(given, column.type)} = {UNREADABLE} LIMIT 1"
+                    f"SELECT CAST({raw} AS VARCHAR) FROM {self.source.table} AS rows WHERE {raw} IS NOT NULL "
+                    f"AND {value} IS NULL AND {_mark_of_unread(raw, column.type)} = {UNREADABLE} LIMIT 1"
                 )
-                message = text if len(text) <= TOLD else text[: TOLD - 1] + "…"
-                raise DataError(f'"{name}" has a value that is no {column.type}, as the model has it: {message!r}')
+                shown = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+                raise DataError(f'"{name}" has a value that is no {column.type}, as the model has it: {shown!r}')
 
 
-def matched(given: Sequence[str], held: Sequence[str]) -> dict[int, str]:
-    """For each name that is held, by its place, the name that was given for it: the same, or else in another case."""
-    folded = {name.casefold(): name for name in reversed(given)}
-    found = {place: name if name in given else folded.get(name.casefold()) for place, name in enumerate(held)}
-    return {place: name for place, name in found.items() if name is not None}
+def match_columns(table_names: Sequence[str], model_names: Sequence[str]) -> dict[int, str]:
+    """The table's name of each of the model's columns, by its index: the same name, or else in another case."""
+    folded = {name.casefold(): name for name in reversed(table_names)}
+    matches = {
+        index: name if name in table_names else folded.get(name.casefold()) for index, name in enumerate(model_names)
+    }
+    return {index: name for index, name in matches.items() if name is not None}
 
 
 def _strings(values: NDArray[Any]) -> list[str | None]:
-    found = np.ma.getdata(values).astype(object)
-    found[np.ma.getmaskarray(values)] = None
-    texts: list[str | None] = found.tolist()
+    """The strings of a masked array, None where it is masked."""
+    strings = np.ma.getdata(values).astype(object)
+    strings[np.ma.getmaskarray(values)] = None
+    texts: list[str | None] = strings.tolist()
     return texts
 
 
@@ -205,31 +211,32 @@ def domain_of(column: Column) -> str:
 
 
 def _is_dated(kind: str) -> bool:
+    """Whether values of this type have a date."""
     return kind in TIMES and kind != "TIME"
 
 
-def read_as(given: str, kind: str, wanted: str) -> str:
-    """SQL for a value of type ``kind`` in the type that the model has it in, NULL if that cannot be."""
-    plain = kind in (wanted, TEXT, "BOOLEAN") or (is_number(kind) and (is_number(wanted) or wanted == "BOOLEAN"))
-    if plain or (_is_dated(kind) and _is_dated(wanted)):
-        return f"TRY_CAST({given} AS {wanted})"
-    return f"TRY_CAST(CAST({given} AS VARCHAR) AS {wanted})"
+def read_as(raw: str, kind: str, model_type: str) -> str:
+    """SQL for ``raw``, a value of type ``kind``, in the model's type; NULL if it cannot be read in this type."""
+    to_number = is_number(kind) and (is_number(model_type) or model_type == "BOOLEAN")
+    if kind in (model_type, TEXT, "BOOLEAN") or to_number or (_is_dated(kind) and _is_dated(model_type)):
+        return f"TRY_CAST({raw} AS {model_type})"
+    return f"TRY_CAST(CAST({raw} AS VARCHAR) AS {model_type})"
 
 
-def _unread(given: str, wanted: str) -> str:
-    """SQL for the mark of a value that could not be read: a number that is too large for the column is only unseen."""
-    if not is_number(wanted):
+def _mark_of_unread(raw: str, model_type: str) -> str:
+    """SQL for the mark of a value that could not be read: UNSEEN for a number that is too large for the type."""
+    if not is_number(model_type):
         return str(UNREADABLE)
-    return f"CASE WHEN TRY_CAST(CAST({given} AS VARCHAR) AS DOUBLE) IS NULL THEN {UNREADABLE} ELSE {UNSEEN} END"
+    return f"CASE WHEN TRY_CAST(CAST({raw} AS VARCHAR) AS DOUBLE) IS NULL THEN {UNREADABLE} ELSE {UNSEEN} END"
 
 
-def are_alike(kind: str, wanted: str) -> bool:
-    """Whether values of two types compare with each other: both are numbers or truth values, both times, or the same.
+def are_alike(kind: str, model_type: str) -> bool:
+    """Whether values of two types can be compared: both numbers or truth values, both with dates, or the same type.
 
     >>> are_alike("BIGINT", "DOUBLE"), are_alike("DATE", "TIMESTAMP"), are_alike("VARCHAR", "DOUBLE")
     (True, True, False)
     """
-    return _family(kind) == _family(wanted)
+    return _family(kind) == _family(model_type)
 
 
 def _family(kind: str) -> str:
@@ -238,42 +245,42 @@ def _family(kind: str) -> str:
     return "time" if _is_dated(kind) else kind
 
 
-def other_type(source: Source, name: str, kind: str, wanted: str) -> DataError:
-    """The error about a column of type ``kind`` that the model has as another; of a CSV file it names the option."""
+def other_type(source: Source, name: str, kind: str, model_type: str) -> DataError:
+    """The error about a column with another type than in the model; for a CSV file it names the option to use."""
     remedy = "give the table that the model was fitted on, or fit it again"
     if source.csv is not None:
         remedy = "say how to read the CSV file, by --csv or a countless.CsvFile"
         remedy = "; ".join([remedy, *source.warnings()[:1]])
-    return DataError(f'the column "{name}" is {kind} in the table and {wanted} in the model: {remedy}')
+    return DataError(f'the column "{name}" is {kind} in the table and {model_type} in the model: {remedy}')
 
 
-def differs(given: str, kind: str, value: str, wanted: str) -> str:
-    """SQL that is true where reading has changed the value: 2.5 is no INTEGER that was ever seen, noon no DATE."""
-    if kind == wanted or kind in INTEGERS:
+def differs(raw: str, kind: str, value: str, model_type: str) -> str:
+    """SQL that is true if ``value``, which was read from ``raw``, differs from it: 2 from 2.5, a DATE from its noon."""
+    if kind == model_type or kind in INTEGERS:
         return "FALSE"
-    if wanted in INTEGERS or DECIMAL.fullmatch(wanted):
-        return f"CAST({value} AS DOUBLE) IS DISTINCT FROM TRY_CAST({given} AS DOUBLE)"
-    if _is_dated(wanted) and _is_dated(kind):
-        return f"TRY_CAST({value} AS {kind}) IS DISTINCT FROM {given}"
+    if model_type in INTEGERS or DECIMAL.fullmatch(model_type):
+        return f"CAST({value} AS DOUBLE) IS DISTINCT FROM TRY_CAST({raw} AS DOUBLE)"
+    if _is_dated(model_type) and _is_dated(kind):
+        return f"TRY_CAST({value} AS {kind}) IS DISTINCT FROM {raw}"
     return "FALSE"
 
 
 def _checked_cell(column: Column, value: str, code: str) -> str:
-    """SQL for the code of a value on a grid, given the cell that begins last before it.
+    """SQL for the code of a value on a grid, given ``code``, the last cell that starts at or before it.
 
-    What lies between two cells belongs to the lower one, unless that is of a single value, and then to the next. Beyond
-    the least and the greatest value, and between two single ones, nothing was seen.
+    A value between two cells gets the lower one, or the next if the lower one has a single value. A value outside the
+    range of the grid, or between two cells of single values, is UNSEEN.
     """
     assert column.grid is not None
     single = [cell for cell in range(column.grid.cells) if column.grid.distinct[cell] == 1]
-    lonely = [cell for cell, after in pairwise(single) if after == cell + 1]
-    least, greatest = (sql_literal(column.values[place], column.type) for place in (0, -1))
+    before_single = [cell for cell, next_single in pairwise(single) if next_single == cell + 1]
+    least, greatest = (sql_literal(column.values[index], column.type) for index in (0, -1))
     cases = [f"WHEN {value} < {least} OR {value} > {greatest} THEN {UNSEEN}"]
     if single:
         values = ", ".join(sql_literal(column.values[column.grid.starts[cell]], column.type) for cell in single)
         cases.append(f"WHEN {code} NOT IN ({', '.join(map(str, single))}) OR {value} IN ({values}) THEN {code}")
-        if lonely:
-            cases.append(f"WHEN {code} IN ({', '.join(map(str, lonely))}) THEN {UNSEEN}")
+        if before_single:
+            cases.append(f"WHEN {code} IN ({', '.join(map(str, before_single))}) THEN {UNSEEN}")
         cases.append(f"ELSE {code} + 1")
     else:
         cases.append(f"ELSE {code}")
@@ -282,17 +289,17 @@ def _checked_cell(column: Column, value: str, code: str) -> str:
 
 def _fields_by_struct(schema: Schema) -> dict[str, list[str]]:
     """The columns that are fields of each struct, by its name in lower case."""
-    found = defaultdict(list)
+    fields = defaultdict(list)
     for name in schema.names:
         for dot in (index for index, letter in enumerate(name) if letter == "."):
-            found[name[:dot].casefold()].append(name)
-    return dict(found)
+            fields[name[:dot].casefold()].append(name)
+    return dict(fields)
 
 
-def _flat_items(row: Mapping[str, Any], fields: Mapping[str, list[str]], within: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of a row by the name of its column: ``address.city`` for a struct's field, NULL if the struct is."""
+def _flat_items(row: Mapping[str, Any], fields: Mapping[str, list[str]], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The columns of a row with their values: ``address.city`` for a field of a struct, NULL if the struct is NULL."""
     for key, value in row.items():
-        name = f"{within}{key}"
+        name = f"{prefix}{key}"
         if isinstance(value, Mapping):
             yield from _flat_items(value, fields, f"{name}.")
         elif name.casefold() in fields and _plain(value, nan=False) is None:
@@ -302,37 +309,37 @@ def _flat_items(row: Mapping[str, Any], fields: Mapping[str, list[str]], within:
 
 
 def _check_keys(rows: Sequence[Mapping[str, Any]], schema: Schema) -> None:
-    """Raise an error about the first row that lacks what others have: it is unclear whether NULL is meant."""
+    """Raise an error about the first row that lacks a key which other rows have: it may have been forgotten."""
     names = dict.fromkeys(name for row in rows for name in row)
-    held = [name for name in names if _type(schema, str(name)) is not None]
+    modelled = [name for name in names if _type(schema, str(name)) is not None]
     for index, row in enumerate(rows):
-        for name in held:
+        for name in modelled:
             if name not in row:
                 raise DataError(f'row {index} has no "{name}": give every row the same keys, None for NULL')
 
 
 def _type(schema: Schema, name: str) -> str | None:
-    """The type of a column that the model holds."""
+    """The type of the model's column called ``name``; None if there is none."""
     index = schema.find(name)
     return None if index is None else schema.columns[index].type
 
 
 def _has_nan(schema: Schema, name: str) -> bool:
-    """Whether NaN is a value of the column like others."""
+    """Whether NaN is one of the column's values."""
     index = schema.find(name)
     column = None if index is None else schema.columns[index]
     return column is not None and not column.is_text and column.type in FLOATS and "nan" in column.values
 
 
 def _plain(value: Any, nan: bool) -> Any:
-    """A value as DuckDB takes it; NaN, which is what pandas has for NULL, only where it is meant."""
+    """A value as DuckDB takes it. NaN, which pandas has for NULL, becomes None, unless ``nan`` is a value itself."""
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and math.isnan(value) and not nan else value
 
 
 def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
-    """Rows as a table, with DuckDB's types; a column without any value has the model's type."""
+    """Rows as a table with the types that DuckDB infers; a column without any value has the model's type."""
     columns = {
         str(name): [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)
     }
@@ -358,7 +365,7 @@ def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
 
 
 def _is_one_type(connection: duckdb.DuckDBPyConnection, values: list[Any]) -> bool:
-    """Whether DuckDB understands all values, and as of the same type."""
+    """Whether DuckDB can hold all values in one type."""
     try:
         connection.execute("SELECT unnest($1)", [values]).fetchall()
     except (duckdb.Error, TypeError, RuntimeError, ValueError):

@@ -27,19 +27,19 @@ from countless.data.sources.source import Source
 from countless.errors import DataError, EmptyTableError, OptionError
 from countless.options import EncodeOptions
 
-LONG_FROM = 12.0  # mean length of strings from which a column with too many values is text
+LONG_FROM = 12.0  # mean length of strings: from here on a column with too many values is text
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
 EXCLUDED = "it was excluded when the model was fitted"
-VALUES_AT_ONCE = 2_000_000  # of all columns together, whose values are found in one scan
-LENGTH_BYTES, ORDER_BYTES = 4, 12  # of a row: the length of its string, and its place in a shuffled epoch
-FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
+VALUES_AT_ONCE = 2_000_000  # found in one scan, of several columns together
+LENGTH_BYTES, ORDER_BYTES = 4, 12  # per row: the length of its string, and its position in a shuffled epoch
+FAR_TOO_MANY = 1.5  # times the limit: above that an estimate of the number of values is enough
 
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """That the codes of a table lie in files, in random order.
+    """The codes of a table in files, in random order.
 
-    ``matrix`` has all of them, (rows, positions), if there are columns besides text. They are read in windows of
+    ``matrix`` has all codes (rows, positions), unless there are only text columns. They are read in windows of
     ``window`` rows. ``digest`` identifies them.
     """
 
@@ -52,7 +52,7 @@ class Mapped:
 class Table:
     """An encoded table: for every position, one code per row, in the smallest unsigned type that holds it.
 
-    ``strings`` has the symbols of each of the schema's text columns. If the table is ``mapped``, all of that lies in
+    ``strings`` has the symbols of each of the schema's text columns. If the table is ``mapped``, all of these are in
     files (:mod:`countless.data.encoding.out_of_core`).
     """
 
@@ -67,14 +67,14 @@ class Table:
 
     @property
     def encoded_rows(self) -> int:
-        """How many rows have codes, or strings: fewer than :attr:`rows` if they are a sample."""
-        if not self.codes and not self.strings:  # text that no network is trained on
+        """Number of rows that have codes or strings: fewer than :attr:`rows` if they are a sample."""
+        if not self.codes and not self.strings:  # only text, on which no network is trained
             return self.rows
         return len(self.codes[0] if self.codes else self.strings[0].symbols)
 
     @property
     def window(self) -> int | None:
-        """How many rows to read together, if they are in files."""
+        """Number of rows to read together; None if they are in memory."""
         return None if self.mapped is None else self.mapped.window
 
     def matrix(self) -> NDArray[Any]:
@@ -86,50 +86,50 @@ class Table:
         return np.stack([code.astype(code_type(self.schema.sizes)) for code in self.codes], axis=1)
 
     def blocks(self) -> Iterator[list[IntArray]]:
-        """One code per row of every column, whatever its number of positions; some rows at a time."""
+        """The codes of the rows, one array per column, whatever its number of positions; a block of rows at a time."""
         if self.mapped is not None and self.mapped.matrix is not None:
-            parts = (tuple(block.T) for block in blocks(self.mapped.matrix))
+            position_blocks = (tuple(block.T) for block in blocks(self.mapped.matrix))
         else:
-            parts = (
+            position_blocks = (
                 tuple(code[first : first + BLOCK_ROWS] for code in self.codes)
                 for first in range(0, len(self.codes[0]), BLOCK_ROWS)
             )
-        for part in parts:
+        for block_codes in position_blocks:
             yield [
-                from_digits(tuple(part[position] for position in own), column.radices)
-                for own, column in zip(self.schema.spans, self.schema.modelled, strict=True)
+                from_digits(tuple(block_codes[position] for position in span), column.radices)
+                for span, column in zip(self.schema.spans, self.schema.modelled, strict=True)
             ]
 
     @cached_property
     def counts(self) -> tuple[IntArray, ...]:
-        """How many rows have each code of every column; they are counted once."""
-        found = tuple(np.zeros(column.size, dtype=np.int64) for column in self.schema.modelled)
+        """Number of rows with each code of each column."""
+        totals = tuple(np.zeros(column.size, dtype=np.int64) for column in self.schema.modelled)
         for block in self.blocks():
-            for counts, codes in zip(found, block, strict=True):
+            for counts, codes in zip(totals, block, strict=True):
                 counts += np.bincount(codes, minlength=len(counts))
-        return found
+        return totals
 
     @cached_property
     def symbol_counts(self) -> list[IntArray]:
-        """How many rows have each symbol of every position; they follow from the counts of codes."""
+        """Number of rows with each symbol of each position."""
         return position_counts(self.schema.modelled, self.counts)
 
     def sampled(self, rows: int, seed: int) -> Table:
-        """The same table with the codes of some random rows; of shuffled files, the first."""
+        """This table with the codes of random ``rows`` only; of files, which are shuffled, the first ones."""
         if rows >= self.rows:
             return self
         if self.mapped is not None:
             matrix = None if self.mapped.matrix is None else self.mapped.matrix[:rows]
-            strings = tuple(Strings(each.symbols[:rows], each.lengths[:rows]) for each in self.strings)
+            strings = tuple(Strings(text.symbols[:rows], text.lengths[:rows]) for text in self.strings)
             mapped = Mapped(matrix, self.mapped.window, f"{self.mapped.digest}-{rows}")
             return Table(self.schema, tuple(code[:rows] for code in self.codes), strings, mapped)
-        chosen = np.sort(np.random.default_rng(seed).choice(self.rows, size=rows, replace=False, shuffle=False))
-        strings = tuple(Strings(each.symbols[chosen], each.lengths[chosen]) for each in self.strings)
-        return Table(self.schema, tuple(code[chosen] for code in self.codes), strings)
+        sample = np.sort(np.random.default_rng(seed).choice(self.rows, size=rows, replace=False, shuffle=False))
+        strings = tuple(Strings(text.symbols[sample], text.lengths[sample]) for text in self.strings)
+        return Table(self.schema, tuple(code[sample] for code in self.codes), strings)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of the schema and every code: two tables with the same one train alike."""
+        """A digest of the schema and all codes: two tables with the same digest train alike."""
         if self.mapped is not None:
             return self.mapped.digest
         digest = hashlib.blake2b(repr(self.schema.to_json()).encode(), digest_size=16)
@@ -144,10 +144,10 @@ class Table:
         options: EncodeOptions | None = None,
         events: Events = QUIET,
     ) -> Table:
-        """Read ``source`` and replace every value by its code; the rows keep its order.
+        """Read ``source`` and replace every value by its code; the rows keep their order.
 
-        DuckDB finds the distinct values, and then streams the rows, so no more of the raw table is in memory than a
-        few batches.
+        DuckDB finds the distinct values, and then streams the rows, so that only a few batches of the raw table are in
+        memory.
         """
         options = options or EncodeOptions()
         source = Source.open(source, flatten=options.flatten)
@@ -155,7 +155,7 @@ class Table:
 
     @classmethod
     def encode_rows(cls, source: Source, schema: Schema, events: Events = QUIET) -> Table:
-        """The rows of ``source``, whose ``schema`` was read before."""
+        """The encoded rows of ``source``, whose ``schema`` is known."""
         events.stage("encoding rows")
         meter = Meter(events.reading, schema.rows)
         codes = tuple(np.empty(schema.rows, dtype=np.min_scalar_type(radix - 1)) for radix in schema.sizes)
@@ -170,10 +170,10 @@ class Table:
             end = done + batch.rows
             if end > schema.rows:
                 raise DataError(CHANGED)
-            for code, part in zip(codes, batch.codes, strict=True):
-                code[done:end] = part
-            for whole, some in zip(strings, batch.strings, strict=True):
-                whole.symbols[done:end], whole.lengths[done:end] = some.symbols, some.lengths
+            for column_codes, batch_codes in zip(codes, batch.codes, strict=True):
+                column_codes[done:end] = batch_codes
+            for text, batch_text in zip(strings, batch.strings, strict=True):
+                text.symbols[done:end], text.lengths[done:end] = batch_text.symbols, batch_text.lengths
             done = end
             meter.at(done / schema.rows)
         if done != schema.rows:
@@ -182,7 +182,7 @@ class Table:
 
 
 def with_advice(options: EncodeOptions, advice: Advice) -> EncodeOptions:
-    """The options with what ``advice`` adds where nothing was chosen."""
+    """The options, completed by ``advice`` where the user chose nothing."""
     decided = {name.casefold() for name in (*options.text, *options.no_text)}
     added = tuple(name for name in advice.text if name.casefold() not in decided)
     length = advice.max_length if options.max_length is None else options.max_length
@@ -190,22 +190,22 @@ def with_advice(options: EncodeOptions, advice: Advice) -> EncodeOptions:
 
 
 def position_counts(columns: Sequence[Column], counts: Sequence[IntArray]) -> list[IntArray]:
-    """The rows that have each symbol of each position, given those of each code of each column."""
-    found: list[IntArray] = []
-    for column, own in zip(columns, counts, strict=True):
-        whole = np.zeros(int(np.prod(column.radices)), dtype=np.int64)
-        whole[: len(own)] = own
-        cube = whole.reshape(column.radices)
-        for place in range(len(column.radices)):
-            others = tuple(axis for axis in range(len(column.radices)) if axis != place)
-            found.append(cube.sum(axis=others))
-    return found
+    """Number of rows with each symbol of each position, given those with each code of each column."""
+    symbol_counts: list[IntArray] = []
+    for column, code_counts in zip(columns, counts, strict=True):
+        padded = np.zeros(int(np.prod(column.radices)), dtype=np.int64)
+        padded[: len(code_counts)] = code_counts
+        cube = padded.reshape(column.radices)
+        for digit in range(len(column.radices)):
+            other_digits = tuple(axis for axis in range(len(column.radices)) if axis != digit)
+            symbol_counts.append(cube.sum(axis=other_digits))
+    return symbol_counts
 
 
 def bytes_in_memory(schema: Schema, text_rows: int | None = None) -> int:
-    """What a table takes while it is trained on in memory: its codes twice, its strings, and the order of its rows.
+    """Bytes of a table during training in memory: its codes twice, its strings, and the order of its rows.
 
-    If only ``text_rows`` rows have their strings, these rows are there a second time.
+    If only ``text_rows`` rows have their strings, these rows are in memory a second time.
     """
     codes = sum(np.min_scalar_type(radix - 1).itemsize for radix in schema.sizes)
     matrix = len(schema.sizes) * code_type(schema.sizes).itemsize
@@ -216,7 +216,7 @@ def bytes_in_memory(schema: Schema, text_rows: int | None = None) -> int:
 
 
 def read_schema(source: Source, options: EncodeOptions | None = None, events: Events = QUIET) -> Schema:
-    """The columns of ``source`` with their domains, grids and alphabets."""
+    """The schema of ``source``, with domains, grids and alphabets."""
 
     def tell(stage: str, rows: int | None = None) -> None:
         events.stage(stage)
@@ -230,17 +230,17 @@ def read_schema(source: Source, options: EncodeOptions | None = None, events: Ev
 
 
 def find_schema(finder: Scans, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
-    """The columns of a table that ``finder`` knows; ``tell`` receives every stage and its number of rows."""
+    """The schema of the table that ``finder`` scans; ``tell`` gets the name of each stage and its number of rows."""
     tell("counting distinct values")
     rows, candidates, left_out = _candidates(finder, options)
     if not candidates:
         reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
         raise EmptyTableError(f"no column is left to model ({reasons})")
     tell("reading domains", rows)
-    found = _small_columns(finder, candidates, rows, options)
+    small_columns = _small_columns(finder, candidates, rows, options)
     columns, texts = [], []
     for candidate in candidates:
-        small = found.get(candidate.name)
+        small = small_columns.get(candidate.name)
         if small is not None:
             columns.append(small)
         elif candidate.is_text(True):
@@ -255,7 +255,7 @@ def find_schema(finder: Scans, options: EncodeOptions, tell: Callable[..., None]
 
 
 def _small_columns(finder: Scans, candidates: list[_Candidate], rows: int, options: EncodeOptions) -> dict[str, Column]:
-    """The columns with a code for every value, by name; their values are found in as few scans as memory allows."""
+    """The columns with a code for every value, by name, read in as few scans as memory allows."""
     groups: list[dict[str, _Candidate]] = [{}]
     values = 0
     for candidate in candidates:
@@ -267,13 +267,13 @@ def _small_columns(finder: Scans, candidates: list[_Candidate], rows: int, optio
         groups[-1][candidate.name] = candidate
         values += candidate.about
     types = {candidate.name: candidate.type for candidate in candidates}
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for group in filter(None, groups):
-        found |= finder.domains(
+        columns |= finder.domains(
             {name: types[name] for name in group},
             lambda name, count: not _too_many(types[name], count, rows, options),
         )
-    return found
+    return columns
 
 
 @dataclass(frozen=True)
@@ -282,13 +282,13 @@ class _Candidate:
 
     name: str
     type: str
-    about: int  # how many values it has, about
+    about: int  # its approximate number of values
     far_too_many: bool
     mean_length: float | None = None  # of a column of strings
-    text: bool | None = None  # whether to model it character by character, if the options say so
+    text: bool | None = None  # whether to model it character by character; None if the options do not say
 
     def is_text(self, too_many: bool) -> bool:
-        """Whether it is modelled character by character: as asked for, or else if its strings are long and many."""
+        """Whether to model it character by character: as the options say, else if it has many, long strings."""
         if self.text is not None:
             return self.text
         return too_many and self.mean_length is not None and self.mean_length >= LONG_FROM
@@ -297,19 +297,19 @@ class _Candidate:
 def _candidates(finder: Scans, options: EncodeOptions) -> tuple[int, list[_Candidate], list[LeftOut]]:
     """The number of rows, the columns to model, and those left out, in the table's order.
 
-    Columns that have far too many values are recognized by an estimate, so that these need not be held in memory.
+    Columns with far too many values are recognized by an estimate, so that their values need not be held in memory.
     """
     available = finder.source.columns()
-    wanted = _wanted([name for name, _ in available], options)
+    requested = _requested([name for name, _ in available], options)
     forced = _forced([name for name, _ in available], options)
-    rows, facts = finder.facts(wanted)
+    rows, statistics = finder.statistics(requested)
     if rows == 0:
         raise EmptyTableError("the table has no rows: there is nothing to learn from")
     candidates: list[_Candidate] = []
     left_out: list[LeftOut] = []
-    for (name, kind), (count, mean_length) in zip(available, facts, strict=True):
+    for (name, kind), (count, mean_length) in zip(available, statistics, strict=True):
         modelled = stored_type(kind)
-        if name not in wanted:
+        if name not in requested:
             left_out.append(LeftOut(name, kind, EXCLUDED))
         elif modelled is None:
             reason = finder.source.left_structs.get(name, f"columns of type {kind} are not supported")
@@ -322,13 +322,14 @@ def _candidates(finder: Scans, options: EncodeOptions) -> tuple[int, list[_Candi
     return rows, candidates, left_out
 
 
-def _wanted(available: list[str], options: EncodeOptions) -> set[str]:
-    wanted = set(available) if options.columns is None else _resolve(options.columns, available, "columns")
-    return wanted - _resolve(options.exclude, available, "exclude")
+def _requested(available: list[str], options: EncodeOptions) -> set[str]:
+    """The columns that the options ask for."""
+    requested = set(available) if options.columns is None else _resolve(options.columns, available, "columns")
+    return requested - _resolve(options.exclude, available, "exclude")
 
 
 def _forced(available: list[str], options: EncodeOptions) -> dict[str, bool]:
-    """The columns of which the options say whether they are text."""
+    """For each column that the options name, whether it is text."""
     yes, no = _resolve(options.text, available, "text"), _resolve(options.no_text, available, "no_text")
     return dict.fromkeys(no, False) | dict.fromkeys(yes, True)
 
@@ -336,15 +337,15 @@ def _forced(available: list[str], options: EncodeOptions) -> dict[str, bool]:
 def _resolve(names: Iterable[str], available: list[str], option: str) -> set[str]:
     """The columns that ``option`` names, as the table spells them; a struct's name stands for all of its fields."""
     folded = {name.casefold(): name for name in reversed(available)} | {name: name for name in available}
-    found, unknown = set(), []
+    resolved, unknown = set(), []
     for name in names:
         match = folded.get(name, folded.get(name.casefold()))
         matches = [match] if match is not None else _fields_of(name, available)
         unknown += [] if matches else [name]
-        found.update(matches)
+        resolved.update(matches)
     if unknown:
         raise OptionError(f"{{{option}}} {unknown_columns(unknown, available)}")
-    return found
+    return resolved
 
 
 def _fields_of(struct: str, available: list[str]) -> list[str]:
@@ -353,7 +354,7 @@ def _fields_of(struct: str, available: list[str]) -> list[str]:
 
 
 def _too_many(kind: str, distinct: int, rows: int, options: EncodeOptions) -> bool:
-    """Whether a column has too many values for a code each: more than the limit, or nearly one for every row."""
+    """Whether a column has too many values for a code each: more than the limit, or on average under two rows each."""
     if kind == "BOOLEAN":
         return False
     return distinct > options.max_distinct or (distinct > NEAR_UNIQUE_FROM and distinct * 2 > rows)
@@ -362,5 +363,5 @@ def _too_many(kind: str, distinct: int, rows: int, options: EncodeOptions) -> bo
 def modelled_names(source: Source, options: EncodeOptions) -> list[str]:
     """The names of the columns that :meth:`Table.encode` would model; no row is read."""
     available = source.columns()
-    wanted = _wanted([name for name, _ in available], options)
-    return [name for name, kind in available if name in wanted and stored_type(kind) is not None]
+    requested = _requested([name for name, _ in available], options)
+    return [name for name, kind in available if name in requested and stored_type(kind) is not None]

@@ -10,7 +10,7 @@ from countless.data.columns.types import quote_identifier
 from countless.data.sources.source import Source
 from countless.errors import DataError
 
-MOST_UNKNOWN = 0.2  # of the new characters, and of the new strings that are cut: more is another column
+MOST_UNKNOWN = 0.2  # of new characters not in the alphabet, or of new strings that are cut; more is an error
 
 
 def grown_text(column: TextColumn, rows: Source, old_rows: int) -> TextColumn:
@@ -19,7 +19,7 @@ def grown_text(column: TextColumn, rows: Source, old_rows: int) -> TextColumn:
     texts = [text for (text,) in rows.rows(f"SELECT {name} FROM {rows.table}")]
     present = [text for text in texts if text is not None]
     counts = Counter("".join(present))
-    beyond = [len(text) - column.length for text in present if len(text) > column.length]
+    excess = [len(text) - column.length for text in present if len(text) > column.length]
     rare = Counter(dict(column.rare)) + Counter(
         {character: count for character, count in counts.items() if character not in column.characters}
     )
@@ -29,13 +29,13 @@ def grown_text(column: TextColumn, rows: Source, old_rows: int) -> TextColumn:
             f'{unknown / counts.total():.0%} of the new characters of "{column.name}" are not in its alphabet: '
             "fit the whole table again with countless fit"
         )
-    if len(beyond) - column.cut / max(1, old_rows) * len(present) > MOST_UNKNOWN * max(1, len(present)):
+    if len(excess) - column.cut / max(1, old_rows) * len(present) > MOST_UNKNOWN * max(1, len(present)):
         raise DataError(
-            f'{len(beyond) / len(present):.0%} of the new strings of "{column.name}" are longer than the '
+            f'{len(excess) / len(present):.0%} of the new strings of "{column.name}" are longer than the '
             f"{column.length} characters that the model reads: fit the whole table again with countless fit"
         )
-    cut = column.cut + len(beyond)
-    unique = min(1.0, column.distinct / max(1, old_rows))  # where no string comes twice, all of them are new
+    cut = column.cut + len(excess)
+    unique = min(1.0, column.distinct / max(1, old_rows))  # in a column of unique strings, all new ones are distinct
     return replace(
         column,
         has_null=column.has_null or len(present) < len(texts),
@@ -46,5 +46,5 @@ def grown_text(column: TextColumn, rows: Source, old_rows: int) -> TextColumn:
             count + counts[character] for character, count in zip(column.characters, column.frequencies, strict=True)
         ),
         cut=cut,
-        beyond=(column.cut * column.beyond + sum(beyond)) / cut if cut else 0.0,
+        beyond=(column.cut * column.beyond + sum(excess)) / cut if cut else 0.0,
     )

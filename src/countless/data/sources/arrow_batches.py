@@ -1,6 +1,6 @@
 """Batches of a DuckDB relation as NumPy arrays that share Arrow's memory.
 
-DuckDB fills the next batch while one is looked at, and no more of the table is in memory than a few of them.
+DuckDB fills the next batch while one is used, so only a few batches are in memory.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ from countless.arrays import BoolArray
 from countless.errors import MissingExtraError, SourceError
 
 STRINGS = {"string": "i4", "large_string": "i8"}  # the type of their offsets
-INTEGERS = {"date32": "i4", "timestamp": "i8", "time64": "i8", "decimal32": "i4", "decimal64": "i8"}  # by what they are
-UNREADABLE = "DuckDB could not read the table: "  # before DuckDB's own words
-
-
-BATCH_ROWS = (1 << 10, 1 << 16)  # of a batch, at least and at most; between them
-BATCH_BYTES = 16 * 10**6  # bytes, about
+INTEGERS = {"date32": "i4", "timestamp": "i8", "time64": "i8", "decimal32": "i4", "decimal64": "i8"}  # by Arrow type
+UNREADABLE = "DuckDB could not read the table: "  # the start of such errors
+BATCH_ROWS = (1 << 10, 1 << 16)  # least and most rows of a batch; between them it has
+BATCH_BYTES = 16 * 10**6  # about this many bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A column of a batch: numbers, of times and decimals the integers that they are stored as; or strings.
+    """A column of a batch: numbers or strings. Times and decimals are the integers that Arrow stores.
 
-    Of strings ``values`` has the bytes of all, in UTF-8, and ``offsets`` where each begins, and the last ends.
-    ``valid`` marks those that are not NULL, if some are. They last no longer than the batch.
+    For strings, ``values`` has the UTF-8 bytes of all, and ``offsets`` the start of each and the end of the last.
+    ``valid`` is false where a value is NULL; it is None if there is no NULL. The arrays live only as long as the batch.
     """
 
     values: NDArray[Any]
@@ -41,7 +39,7 @@ class Vector:
 
 
 def batches(relation: Any, rows: int) -> Iterator[list[Vector]]:
-    """The columns of each batch of this many rows of a DuckDB relation, in the order of the rows."""
+    """The columns of each batch of ``rows`` rows of a DuckDB relation, in the order of the rows."""
     try:
         import pyarrow
     except ImportError:
@@ -58,7 +56,7 @@ def batches(relation: Any, rows: int) -> Iterator[list[Vector]]:
 
 
 def rows_at_once(row_bytes: float) -> int:
-    """How many rows a batch should have, of which each takes this many bytes.
+    """The number of rows of a batch, if each takes ``row_bytes``.
 
     >>> rows_at_once(100), rows_at_once(1_000), rows_at_once(1_000_000)
     (65536, 16000, 1024)
@@ -68,11 +66,12 @@ def rows_at_once(row_bytes: float) -> int:
 
 
 def _vector(column: Any) -> Vector:
+    """An Arrow array as a vector."""
     first, end = column.offset, column.offset + len(column)
-    present, *buffers = column.buffers()
+    validity, *buffers = column.buffers()
     valid = None
-    if column.null_count and present is not None:
-        valid = np.unpackbits(_read(present, "u1"), count=end, bitorder="little")[first:].astype(bool)
+    if column.null_count and validity is not None:
+        valid = np.unpackbits(_read(validity, "u1"), count=end, bitorder="little")[first:].astype(bool)
     kind = str(column.type)
     if kind in STRINGS:
         offsets = _read(buffers[0], STRINGS[kind])[first : end + 1]
@@ -81,8 +80,9 @@ def _vector(column: Any) -> Vector:
 
 
 def _numbers(buffer: Any, kind: Any) -> NDArray[Any]:
+    """The numbers in a buffer of this Arrow type."""
     name = str(kind).split("[")[0].split("(")[0]
-    if name == "decimal128":  # the lower half is enough
+    if name == "decimal128":  # its values fit in the lower half (encoder.short_type)
         return _read(buffer, "i8")[::2]
     if name in INTEGERS:
         return _read(buffer, INTEGERS[name])
@@ -93,6 +93,7 @@ def _numbers(buffer: Any, kind: Any) -> NDArray[Any]:
 
 
 def _read(buffer: Any, kind: Any) -> NDArray[Any]:
+    """A buffer as an array of this NumPy type, without a copy."""
     dtype = np.dtype(kind)
     if buffer is None or not buffer.size:
         return np.empty(0, dtype=dtype)

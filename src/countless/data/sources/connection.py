@@ -25,42 +25,42 @@ AFTER_REASON = re.compile(
 def connect() -> duckdb.DuckDBPyConnection:
     """A private in-memory DuckDB whose time zone is UTC, whatever the machine's.
 
-    It has as many threads as ``COUNTLESS_THREADS`` says, or as there are cores.
+    ``COUNTLESS_THREADS`` sets the number of threads; by default it is that of the cores.
     """
     threads = os.environ.get("COUNTLESS_THREADS", "")
     connection = duckdb.connect(":memory:", config={"threads": max(1, int(threads))} if threads.isdecimal() else {})
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET enable_progress_bar = true")  # a watch asks for it; nothing is printed
+    connection.execute("SET enable_progress_bar = true")  # so that query_progress() works; nothing is printed
     connection.execute("SET enable_progress_bar_print = false")
     return connection
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How many bytes DuckDB may take, and the folder that it uses beyond."""
+    """The bytes of memory that DuckDB may use, and the folder to which it spills."""
 
     memory: int
     spill: str
 
-    def keep(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Let a connection keep to it."""
+    def apply(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Set the limits of a connection."""
         connection.execute(f"SET memory_limit = '{self.memory // 10**6}MB'")
         connection.execute(f"SET temp_directory = {quote_path(self.spill)}")
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of a message: DuckDB's continue with a picture of the statement, which the user did not write.
+    """The first line of an error's message: in DuckDB's the statement follows, which the user did not write.
 
-    What is wrong in a line of a CSV file comes only after that line, which may itself have line breaks in its values.
+    About a line of a CSV file, the reason comes after that line, whose values may have line breaks themselves.
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = lines[0]
     if "CSV Error on Line" in line:
-        told = list(takewhile(lambda other: not AFTER_REASON.match(other), lines[1:]))
-        line = ": ".join([line, *[other for other in told if other.strip()][-1:]])
+        before_hints = list(takewhile(lambda text: not AFTER_REASON.match(text), lines[1:]))
+        line = ": ".join([line, *[text for text in before_hints if text.strip()][-1:]])
     return f"{line} {TO_UTF8}" if "not utf-8" in line else line
 
 
 def new_name() -> str:
-    """A name for a table that no other has."""
+    """A new, unique name for a table."""
     return f"countless_{uuid4().hex[:12]}"

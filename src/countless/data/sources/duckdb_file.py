@@ -14,7 +14,7 @@ from countless.data.sources.missing_files import missing_file
 from countless.data.sources.regular_files import require_regular
 from countless.errors import SourceError
 
-ATTACHED = "source"
+ATTACHED = "source"  # the name of the database inside DuckDB
 TABLES = f"""
 SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = '{ATTACHED}' AND NOT internal
 UNION ALL
@@ -24,7 +24,7 @@ ORDER BY ALL
 
 
 def open_query(location: Location, name: str) -> duckdb.DuckDBPyConnection:
-    """A connection in which ``name`` is a view of a query that reads files, which it names."""
+    """A connection in which ``name`` is a view of ``location``'s query, which names the files that it reads."""
     connection = connect()
     try:
         connection.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS SELECT * FROM ({location.query}\n)")
@@ -34,8 +34,8 @@ def open_query(location: Location, name: str) -> duckdb.DuckDBPyConnection:
 
 
 def open_database(location: Location, name: str) -> duckdb.DuckDBPyConnection:
-    """A connection in which ``name`` is a view of what ``location`` says, in a file that is open for reading only."""
-    path = Path(location.place)
+    """A connection in which ``name`` is a view of ``location``'s table or query; the file is opened read-only."""
+    path = Path(location.database)
     if not path.exists():
         raise missing_file(path, DATABASES)
     if path.is_dir():
@@ -49,9 +49,8 @@ def open_database(location: Location, name: str) -> duckdb.DuckDBPyConnection:
     try:
         connection.execute(f"USE {ATTACHED}")
         if location.query is None:
-            found = connection.execute(TABLES).fetchall()
-            tables = [(str(schema), str(table)) for schema, table in found]
-            schema, table = choose(tables, location.table, location.place, ["main"])
+            tables = [(str(schema), str(table)) for schema, table in connection.execute(TABLES).fetchall()]
+            schema, table = choose(tables, location.table, location.database, ["main"])
             select = f"SELECT * FROM {ATTACHED}.{quote_identifier(schema)}.{quote_identifier(table)}"
         else:
             select = f"SELECT * FROM ({location.query}\n)"
@@ -64,13 +63,13 @@ def open_database(location: Location, name: str) -> duckdb.DuckDBPyConnection:
 
 def _reason(error: BaseException) -> str:
     """Why the file cannot be attached, and what to do."""
-    told = first_line(error)
-    if "Conflicting lock" in told or "set lock" in told:
+    message = first_line(error)
+    if "Conflicting lock" in message or "set lock" in message:
         return "another process has it open for writing; close it there, or read a copy"
-    if "already attached" in told:
+    if "already attached" in message:
         return "this process has it open; close that connection, or give one of its relations instead"
-    if "not a valid DuckDB database" in told:
+    if "not a valid DuckDB database" in message:
         return "it is not a DuckDB database"
-    if "newer" in told or "storage version" in told or "version number" in told:
+    if "newer" in message or "storage version" in message or "version number" in message:
         return f"it was written by another version of DuckDB than {duckdb.__version__}; pip install -U duckdb"
-    return told
+    return message

@@ -26,17 +26,20 @@ PLAIN = {
     ".txt": "read_csv",
 }
 MODEL = ".countless"
-COMPRESSED = (".gz", ".zst")  # what may follow the ending of a text format
+COMPRESSED = (".gz", ".zst")  # endings that may follow that of a text format
 READERS = PLAIN | {
-    ending + packed: reader for ending, reader in PLAIN.items() if reader != "read_parquet" for packed in COMPRESSED
+    ending + compressed: reader
+    for ending, reader in PLAIN.items()
+    if reader != "read_parquet"
+    for compressed in COMPRESSED
 }
 TABLES = (*READERS, *DATABASES)  # endings of files that hold tables
-# One string per line, whatever is in it: neither quotes nor commas mean anything. An empty line is an empty string.
+# One string per line: quotes and commas have no meaning. An empty line is an empty string.
 LINES = "header = false, delim = '\x01', quote = '', escape = '', columns = {'line': 'VARCHAR'}, auto_detect = false"
 
 
 def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
-    """DuckDB's table function for the file or files at ``path``, of which ``csv`` are options for reading CSV."""
+    """DuckDB's table function for the file or files at ``path``; ``csv`` are the options of a CSV file."""
     if not glob.has_magic(path) and not Path(path).exists():
         raise missing_file(path, TABLES)
     if glob.has_magic(path) and not Path(path).exists() and not glob.glob(path, recursive=True):
@@ -44,7 +47,7 @@ def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
     if Path(path).is_dir():
         raise SourceError(f"{path} is a directory: give a file, or a glob such as {path.rstrip('/')}/*.parquet")
     for file in [path] if Path(path).exists() else glob.glob(path, recursive=True):
-        if not Path(file).is_dir():  # which DuckDB passes over
+        if not Path(file).is_dir():  # DuckDB skips directories
             require_regular(file)
     if path.lower().endswith(MODEL):
         raise SourceError(f"{path} is a Countless model, not a table: give the table")
@@ -54,8 +57,8 @@ def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
         raise OptionError(f"{{csv}} is for CSV files, and {path} is not one")
     if reader is None and csv is None:
         known = f"{', '.join(sorted(READERS))}, and of databases {', '.join(DATABASES)}"
-        other = "if it is CSV, say how to read it, as in csv={'delim': ','}"
-        raise SourceError(f"{path}: the file ending is unknown; known endings are {known}; {other}")
+        hint = "if it is CSV, say how to read it, as in csv={'delim': ','}"
+        raise SourceError(f"{path}: the file ending is unknown; known endings are {known}; {hint}")
     if csv is None and ".txt" in suffixes[-2:] and suffixes[-1] in (".txt", *COMPRESSED):
         return scan_lines(path)
     if Path(path).is_file() and not Path(path).stat().st_size:
@@ -64,7 +67,7 @@ def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
 
 
 def with_default_options(source: Any, options: Mapping[str, Any] | None) -> Any:
-    """The source; if it is the path of a CSV file without options of its own, a :class:`CsvFile` with these.
+    """The source; the path of a CSV file becomes a :class:`CsvFile` with these options.
 
     >>> with_default_options("orders.csv", {"delim": ";"}), with_default_options("orders.parquet", {"delim": ";"})
     (CsvFile(path='orders.csv', options={'delim': ';'}), 'orders.parquet')
@@ -76,6 +79,12 @@ def with_default_options(source: Any, options: Mapping[str, Any] | None) -> Any:
         return source
     reader = _reader([suffix.lower() for suffix in Path(path).suffixes])
     return CsvFile(path, options) if reader in (None, "read_csv") else source
+
+
+def files_of(path: str) -> tuple[str, ...]:
+    """The full paths of the files that ``path`` names; a pattern names several, in sorted order."""
+    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
+    return tuple(str(Path(file).resolve()) for file in files)
 
 
 def _reader(suffixes: Sequence[str]) -> str | None:

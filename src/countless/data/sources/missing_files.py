@@ -1,4 +1,4 @@
-"""The error for a table's file that is not there: a file that may be meant, or how to name a table."""
+"""The error for a missing file: it suggests a file with a similar name, or says how to name a table."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from pathlib import Path
 
 from countless.errors import SourceError
 
-ALIKE = 0.7  # of two names, from 0 to 1: similar enough to be suggested
+LEAST_SIMILARITY = 0.7  # from 0 to 1: of a name that is suggested
 
 
 def missing_file(path: str | Path, endings: Iterable[str], besides: str = "") -> SourceError:
-    """There is no file at ``path``; its folder is searched for a similar name with one of the ``endings``."""
-    wanted = Path(path)
-    said = f"no such file: {path}{besides}"
+    """The error for a missing ``path``; it suggests a similar name in the folder with one of the ``endings``."""
+    missing = Path(path)
+    message = f"no such file: {path}{besides}"
     try:
-        names = sorted(each.name for each in wanted.parent.iterdir() if each.name.lower().endswith(tuple(endings)))
+        names = sorted(file.name for file in missing.parent.iterdir() if file.name.lower().endswith(tuple(endings)))
     except OSError:
-        return SourceError(f"{said}; the folder {wanted.parent} does not exist, or you may not read it")
-    meant = similar_name(wanted.name, names)
-    if meant is not None:
-        return SourceError(f"{said}; did you mean {wanted.parent / meant}?")
+        return SourceError(f"{message}; the folder {missing.parent} does not exist, or you may not read it")
+    similar = similar_name(missing.name, names)
+    if similar is not None:
+        return SourceError(f"{message}; did you mean {missing.parent / similar}?")
     ways = "a glob in quotes such as 'logs/*.csv', or a table of a database such as shop.duckdb::orders"
-    return SourceError(f"{said}; give the path of a file, {ways}")
+    return SourceError(f"{message}; give the path of a file, {ways}")
 
 
-def similar_name(wanted: str, names: Iterable[str]) -> str | None:
-    """The name that ``wanted`` may mean, whatever its ending is.
+def similar_name(name: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that is most similar to ``name``, whatever its ending; None if none is similar.
 
     >>> similar_name("Orders", ["border.csv", "orders.csv.gz"]), similar_name("oders.csv", ["orders.csv", "z.csv"])
     ('orders.csv.gz', 'orders.csv')
     >>> similar_name("x.csv", ["orders.csv"])
     """
     stems: dict[str, list[str]] = {}
-    for name in names:
-        stems.setdefault(_stem(name), []).append(name)
-    close = difflib.get_close_matches(_stem(wanted), stems, 1, ALIKE)
-    return difflib.get_close_matches(wanted, stems[close[0]], 1, 0.0)[0] if close else None
+    for candidate in names:
+        stems.setdefault(_stem(candidate), []).append(candidate)
+    close = difflib.get_close_matches(_stem(name), stems, 1, LEAST_SIMILARITY)
+    return difflib.get_close_matches(name, stems[close[0]], 1, 0.0)[0] if close else None
 
 
 def _stem(name: str) -> str:

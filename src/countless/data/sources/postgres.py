@@ -1,4 +1,4 @@
-"""PostgreSQL as a source: one read, in one snapshot, into a DuckDB table."""
+"""PostgreSQL as a source: a table is read once, in one snapshot, into a DuckDB table."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from countless.data.sources.connection import first_line, new_name
 from countless.data.sources.interruptible import ahead
 from countless.data.sources.location import Location, choose
 from countless.data.sources.postgres_errors import connecting, reading
-from countless.data.sources.postgres_types import Passage, passage
+from countless.data.sources.postgres_types import TypeConversion, type_conversion
 from countless.errors import MissingExtraError, SourceError
 
 Loading: TypeAlias = Callable[[int, int | None], None]
-"""Receives how many rows have been read, and how many there are, if PostgreSQL has an estimate."""
+"""Receives the number of rows read so far, and of all rows, if PostgreSQL has an estimate."""
 
-PATIENCE = 20  # seconds to connect, unless the URL or the environment say otherwise
-TYPE, MODIFIER = b"POSTGRESQL:type", b"POSTGRESQL:typmod"  # the driver's notes about a column
+CONNECT_SECONDS = 20  # timeout of connecting, unless the URL or the environment set one
+TYPE, MODIFIER = b"POSTGRESQL:type", b"POSTGRESQL:typmod"  # keys of the driver's metadata about a column
 COPY = "adbc.postgresql.use_copy"
-# One snapshot of the rows, in which nothing can be written; and rows in the same order whenever it is read.
+# A read-only transaction with one snapshot, and rows in the same order each time.
 BEGIN = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
     "SET LOCAL client_encoding TO 'UTF8'",
@@ -44,10 +44,10 @@ ORDER BY 1, 2
 
 @dataclass(frozen=True)
 class CopyPlan:
-    """What is read: columns that PostgreSQL sends and DuckDB keeps, and the statement for them."""
+    """The names and conversions of the columns to read, the statement, and the expected number of rows."""
 
     names: tuple[str, ...]
-    passages: tuple[Passage, ...]
+    conversions: tuple[TypeConversion, ...]
     statement: str
     expected: int | None = None
 
@@ -55,12 +55,12 @@ class CopyPlan:
 def load_table(
     location: Location, connection: duckdb.DuckDBPyConnection, name: str, loading: Loading | None = None
 ) -> None:
-    """Make ``name`` a temporary table of ``connection`` with the rows that ``location`` says."""
+    """Create ``name``, a temporary table of ``connection`` with the rows of ``location``."""
     tell = loading or (lambda done, expected: None)
-    read = _Read(location)
+    reader = _Reader(location)
     plan: CopyPlan | None = None
     done = 0
-    with ahead(read.items, read.cancel) as items:
+    with ahead(reader.items, reader.cancel) as items:
         for item in items:
             if isinstance(item, CopyPlan):
                 plan = item
@@ -72,15 +72,15 @@ def load_table(
             tell(done, plan.expected)
 
 
-class _Read:
-    """A plan, and then batches of rows; to be read in one thread and, if need be, canceled from another."""
+class _Reader:
+    """Reads a plan, and then batches of rows; another thread may cancel it."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
         self._cursor: Any = None
 
     def items(self) -> Generator[Any]:
-        """The plan, and Arrow's record batches."""
+        """The plan, and then Arrow record batches."""
         with _session(self._location) as cursor:
             self._cursor = cursor
             plan = _plan(cursor, self._location)
@@ -90,28 +90,32 @@ class _Read:
                 yield from batches
 
     def cancel(self) -> None:
-        """Tell the server that no more rows are wanted."""
-        with suppress(Exception):  # it may be gone, or done
+        """Tell the server to stop the statement."""
+        with suppress(Exception):  # the server may be gone, or the statement finished
             if self._cursor is not None:
                 self._cursor.adbc_cancel()
 
 
-def tables_of(cursor: Any, everything: bool) -> list[tuple[str, str]]:
-    """Schema and name of the tables and views that there are, partitions only with ``everything``."""
+def tables_of(cursor: Any, with_partitions: bool) -> list[tuple[str, str]]:
+    """Schema and name of each table and view; partitions only with ``with_partitions``."""
     cursor.execute(TABLES)
-    return [(str(schema), str(name)) for schema, name, partition in cursor.fetchall() if everything or not partition]
+    return [
+        (str(schema), str(name))
+        for schema, name, is_partition in cursor.fetchall()
+        if with_partitions or not is_partition
+    ]
 
 
 def resolve(cursor: Any, location: Location) -> tuple[str, str]:
-    """Schema and name of the table that ``location`` means."""
+    """Schema and name of the table at ``location``."""
     cursor.execute("SELECT unnest(current_schemas(false))::text")
     path = [str(schema) for (schema,) in cursor.fetchall()]
-    return choose(tables_of(cursor, location.table is not None), location.table, location.place, path)
+    return choose(tables_of(cursor, location.table is not None), location.table, location.database, path)
 
 
 @contextmanager
 def _session(location: Location) -> Iterator[Any]:
-    """A cursor in a transaction that only reads, whose errors have one line and no password."""
+    """A cursor in a read-only transaction; its errors have one line and no password."""
     try:
         import pyarrow
         from adbc_driver_manager import Error
@@ -119,9 +123,9 @@ def _session(location: Location) -> Iterator[Any]:
     except ImportError:
         raise MissingExtraError("reading from PostgreSQL needs its driver: pip install 'countless[postgres]'") from None
     try:
-        connection = dbapi.connect(patient(location.place))
+        connection = dbapi.connect(with_timeout(location.database))
     except Error as error:
-        raise connecting(str(error), location.place) from None
+        raise connecting(str(error), location.database) from None
     with closing(connection):
         try:
             with closing(connection.cursor()) as cursor:
@@ -132,15 +136,15 @@ def _session(location: Location) -> Iterator[Any]:
             raise reading(str(error), getattr(error, "sqlstate", None), location) from None
 
 
-def patient(url: str) -> str:
-    """The URL with a limit to the time of connecting, if there is none."""
+def with_timeout(url: str) -> str:
+    """The URL with a timeout for connecting, unless it has one."""
     if "connect_timeout=" in url or "PGCONNECT_TIMEOUT" in os.environ:
         return url
-    return f"{url}{'&' if '?' in url else '?'}connect_timeout={PATIENCE}"
+    return f"{url}{'&' if '?' in url else '?'}connect_timeout={CONNECT_SECONDS}"
 
 
 def _plan(cursor: Any, location: Location) -> CopyPlan:
-    """Ask for no rows, to learn the columns, and then write the statement whose columns DuckDB understands."""
+    """Read no rows, to learn the columns, and then write the statement whose columns DuckDB understands."""
     if location.query is None:
         schema, table = resolve(cursor, location)
         rows = f"SELECT * FROM {quote_identifier(schema)}.{quote_identifier(table)}"
@@ -151,35 +155,35 @@ def _plan(cursor: Any, location: Location) -> CopyPlan:
         fields = list(probed.schema)
     if not fields:
         raise SourceError("the result has no columns: give a table or a query that has some")
-    passages = []
+    conversions = []
     for field in fields:
-        notes = field.metadata or {}
-        passages.append(passage(notes.get(TYPE, b"text").decode(), int(notes.get(MODIFIER, b"-1"))))
-    own = [f"c{place}" for place in range(len(fields))]
-    sent = ", ".join(f"{way.sent.format(name)} AS {name}" for name, way in zip(own, passages, strict=True))
-    statement = f"SELECT {sent} FROM ({rows}\n) AS read ({', '.join(own)})"
-    return CopyPlan(_distinct([field.name for field in fields]), tuple(passages), statement)
+        metadata = field.metadata or {}
+        conversions.append(type_conversion(metadata.get(TYPE, b"text").decode(), int(metadata.get(MODIFIER, b"-1"))))
+    names = [f"c{index}" for index in range(len(fields))]
+    sent = ", ".join(f"{how.sent.format(name)} AS {name}" for name, how in zip(names, conversions, strict=True))
+    statement = f"SELECT {sent} FROM ({rows}\n) AS read ({', '.join(names)})"
+    return CopyPlan(_distinct([field.name for field in fields]), tuple(conversions), statement)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Names that DuckDB, to which case makes no difference, can tell apart.
+    """The names with numbers added, so that all differ without regard to case, as DuckDB requires.
 
     >>> _distinct(["a", "A", "b", "a_1"])
     ('a', 'A_1', 'b', 'a_1_1')
     """
-    found: dict[str, str] = {}
+    by_folded_name: dict[str, str] = {}
     for name in names:
-        own, number = name, 0
-        while own.casefold() in found:
+        distinct_name, number = name, 0
+        while distinct_name.casefold() in by_folded_name:
             number += 1
-            own = f"{name}_{number}"
-        found[own.casefold()] = own
-    return tuple(found.values())
+            distinct_name = f"{name}_{number}"
+        by_folded_name[distinct_name.casefold()] = distinct_name
+    return tuple(by_folded_name.values())
 
 
 def _expected(cursor: Any, statement: str) -> int | None:
-    """How many rows PostgreSQL's planner expects."""
-    cursor.adbc_statement.set_options(**{COPY: "false"})  # of which EXPLAIN is no part
+    """The number of rows that PostgreSQL's planner expects."""
+    cursor.adbc_statement.set_options(**{COPY: "false"})  # COPY cannot run EXPLAIN
     cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}")
     row = cursor.fetchone()
     cursor.adbc_statement.set_options(**{COPY: "true"})
@@ -187,23 +191,25 @@ def _expected(cursor: Any, statement: str) -> int | None:
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, plan: CopyPlan) -> None:
+    """Create the table for the rows of a plan."""
     columns = ", ".join(
-        f"{quote_identifier(column)} {way.kept}" for column, way in zip(plan.names, plan.passages, strict=True)
+        f"{quote_identifier(column)} {how.type}" for column, how in zip(plan.names, plan.conversions, strict=True)
     )
     connection.execute(f"CREATE TEMP TABLE {quote_identifier(name)} ({columns})")
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, name: str, plan: CopyPlan, batch: Any) -> None:
+    """Insert a record batch into the table."""
     import pyarrow
 
-    arrived = new_name()
-    values = ", ".join(way.taken.format(f"c{index}") for index, way in enumerate(plan.passages))
-    connection.register(arrived, pyarrow.Table.from_batches([batch]))
+    batch_name = new_name()
+    values = ", ".join(how.converted.format(f"c{index}") for index, how in enumerate(plan.conversions))
+    connection.register(batch_name, pyarrow.Table.from_batches([batch]))
     try:
-        connection.execute(f"INSERT INTO {quote_identifier(name)} SELECT {values} FROM {arrived}")
+        connection.execute(f"INSERT INTO {quote_identifier(name)} SELECT {values} FROM {batch_name}")
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
-        raise SourceError(f"DuckDB cannot keep what PostgreSQL sent: {first_line(error)}") from None
+        raise SourceError(f"DuckDB cannot store the values that PostgreSQL sent: {first_line(error)}") from None
     finally:
-        connection.unregister(arrived)
+        connection.unregister(batch_name)

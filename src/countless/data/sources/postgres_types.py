@@ -1,25 +1,28 @@
-"""Conversion of PostgreSQL types to DuckDB types: the SELECT expression, the transfer type and the stored type."""
+"""Conversion of PostgreSQL types to DuckDB types: what is sent, how DuckDB converts it, and the type of the column."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-WIDEST = 38  # digits of DuckDB's decimals
-# Ends of time. PostgreSQL's infinities travel as these, since Arrow has none.
+MOST_DIGITS = 38  # of DuckDB's decimals
+# The first and the last time. PostgreSQL's infinities are sent as these, since Arrow has none.
 DATES = ("4713-01-01 BC", "5874897-12-31")
 TIMESTAMPS = ("4713-01-01 00:00:00 BC", "294000-01-01 00:00:00")
 
 
 @dataclass(frozen=True)
-class Passage:
-    """One column's way: what PostgreSQL sends and DuckDB takes, each an expression of the column {0}, and its type."""
+class TypeConversion:
+    """How a column is read: SQL for what PostgreSQL sends and for how DuckDB converts it, and the type in DuckDB.
+
+    Both expressions have {0} for the column.
+    """
 
     sent: str
-    taken: str
-    kept: str
+    converted: str
+    type: str
 
 
-AS_IT_IS = {
+SAME_VALUES = {
     "int2": "SMALLINT",
     "int4": "INTEGER",
     "int8": "BIGINT",
@@ -32,58 +35,61 @@ AS_IT_IS = {
     "bytea": "BLOB",
     "interval": "INTERVAL",
 }
-DOUBLE = Passage("{0}::float8", "{0}", "DOUBLE")
+DOUBLE = TypeConversion("{0}::float8", "{0}", "DOUBLE")
 
 
-def passage(kind: str, modifier: int = -1) -> Passage:
-    """The way of a column of the type that PostgreSQL calls ``kind``; what DuckDB has no type for comes as text.
+def type_conversion(kind: str, modifier: int = -1) -> TypeConversion:
+    """The conversion of PostgreSQL's type ``kind``. A type that DuckDB lacks becomes text.
 
-    >>> passage("numeric", 655366).kept, passage("numeric").kept, passage("uuid").kept, passage("_int4").kept
-    ('DECIMAL(10,2)', 'DOUBLE', 'VARCHAR', 'JSON')
+    >>> [type_conversion("numeric", modifier).type for modifier in (655366, -1)]
+    ['DECIMAL(10,2)', 'DOUBLE']
+    >>> type_conversion("uuid").type, type_conversion("_int4").type
+    ('VARCHAR', 'JSON')
     """
-    if kind in AS_IT_IS:
-        return Passage("{0}", "{0}", AS_IT_IS[kind])
+    if kind in SAME_VALUES:
+        return TypeConversion("{0}", "{0}", SAME_VALUES[kind])
     match kind:
         case "date":
-            return _endless("DATE", DATES)
+            return _maybe_infinite("DATE", DATES)
         case "timestamp":
-            return _endless("TIMESTAMP", TIMESTAMPS)
+            return _maybe_infinite("TIMESTAMP", TIMESTAMPS)
         case "timestamptz":
-            return _endless("TIMESTAMP WITH TIME ZONE", (TIMESTAMPS[0] + "+00", TIMESTAMPS[1] + "+00"))
+            return _maybe_infinite("TIMESTAMP WITH TIME ZONE", (TIMESTAMPS[0] + "+00", TIMESTAMPS[1] + "+00"))
         case "numeric":
             return _numeric(modifier)
         case "money":
-            return Passage("{0}::numeric::text", "CAST({0} AS DECIMAL(19,2))", "DECIMAL(19,2)")
+            return TypeConversion("{0}::numeric::text", "CAST({0} AS DECIMAL(19,2))", "DECIMAL(19,2)")
         case "inet":
-            return Passage("abbrev({0})", "{0}", "VARCHAR")
+            return TypeConversion("abbrev({0})", "{0}", "VARCHAR")
         case "oid":
-            return Passage("{0}::int8", "{0}", "BIGINT")
+            return TypeConversion("{0}::int8", "{0}", "BIGINT")
         case "json" | "jsonb":
-            return Passage("{0}::text", "CAST({0} AS JSON)", "JSON")
+            return TypeConversion("{0}::text", "CAST({0} AS JSON)", "JSON")
         case _ if kind.startswith("_"):
-            return Passage("to_json({0})::text", "CAST({0} AS JSON)", "JSON")
+            return TypeConversion("to_json({0})::text", "CAST({0} AS JSON)", "JSON")
         case _:
-            return Passage("{0}::text", "{0}", "VARCHAR")
+            return TypeConversion("{0}::text", "{0}", "VARCHAR")
 
 
-def _numeric(modifier: int) -> Passage:
-    """Exact where digits are bounded and not too many; there NaN, which no decimal of DuckDB's is, becomes NULL."""
+def _numeric(modifier: int) -> TypeConversion:
+    """A DECIMAL, without NaN, which becomes NULL; a DOUBLE if the number of digits is unknown or too large."""
     if modifier < 4:
         return DOUBLE
     digits, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF
-    if digits > WIDEST or scale > digits:
+    if digits > MOST_DIGITS or scale > digits:
         return DOUBLE
-    kept = f"DECIMAL({digits},{scale})"
-    return Passage("nullif({0}::text, 'NaN')", f"CAST({{0}} AS {kept})", kept)
+    decimal = f"DECIMAL({digits},{scale})"
+    return TypeConversion("nullif({0}::text, 'NaN')", f"CAST({{0}} AS {decimal})", decimal)
 
 
-def _endless(kept: str, ends: tuple[str, str]) -> Passage:
-    """Times of which some may be infinite."""
-    first, last = ends
+def _maybe_infinite(duckdb_type: str, limits: tuple[str, str]) -> TypeConversion:
+    """The conversion of times, some of which may be infinite."""
+    first, last = limits
     sent = f"CASE WHEN {{0}} >= '{last}' THEN '{last}' WHEN {{0}} <= '{first}' THEN '{first}' ELSE {{0}} END"
-    first_here = first.replace(" BC", " (BC)") if kept == "DATE" else first.replace(" 00:00:00 BC", " (BC) 00:00:00")
-    taken = (
-        f"CASE {{0}} WHEN CAST('{last}' AS {kept}) THEN CAST('infinity' AS {kept}) "
-        f"WHEN CAST('{first_here}' AS {kept}) THEN CAST('-infinity' AS {kept}) ELSE {{0}} END"
+    is_date = duckdb_type == "DATE"
+    first_in_duckdb = first.replace(" BC", " (BC)") if is_date else first.replace(" 00:00:00 BC", " (BC) 00:00:00")
+    converted = (
+        f"CASE {{0}} WHEN CAST('{last}' AS {duckdb_type}) THEN CAST('infinity' AS {duckdb_type}) "
+        f"WHEN CAST('{first_in_duckdb}' AS {duckdb_type}) THEN CAST('-infinity' AS {duckdb_type}) ELSE {{0}} END"
     )
-    return Passage(sent, taken, kept)
+    return TypeConversion(sent, converted, duckdb_type)

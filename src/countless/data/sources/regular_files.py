@@ -16,7 +16,7 @@ from typing import IO
 from countless.errors import CountlessError, DataError, SourceError
 
 STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
-OPEN_ALREADY = re.compile(r"/(?:dev|proc/self)/fd/\d+")  # what a shell hands over for <(command)
+OPEN_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/\d+")  # the path that a shell passes for <(command)
 LARGEST_TEXT = 1 << 28  # characters
 NOT_REGULAR = "is not a regular file but a {}; give the path of a file"
 KINDS = (
@@ -41,7 +41,7 @@ def open_regular(path: str | os.PathLike[str], kind: type[CountlessError] = Data
 
 
 def require_regular(path: str | os.PathLike[str]) -> None:
-    """A :class:`SourceError` if something other than a file is at ``path``; nothing if nothing is there."""
+    """Raise a :class:`SourceError` if ``path`` exists and is not a regular file."""
     try:
         mode = Path(path).stat().st_mode
     except OSError:
@@ -50,22 +50,23 @@ def require_regular(path: str | os.PathLike[str]) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text in a file, or on standard input; a :class:`DataError` if it is neither, or too long to be meant."""
+    """The text of a file or of standard input; a :class:`DataError` if it is neither, or too long."""
     if str(path) in STDIN:
-        return _bounded(sys.stdin, path)
-    if OPEN_ALREADY.fullmatch(str(path)):
-        with open(path, encoding="utf-8") as given:
-            return _bounded(given, path)
+        return _read_bounded(sys.stdin, path)
+    if OPEN_DESCRIPTOR.fullmatch(str(path)):
+        with open(path, encoding="utf-8") as file:
+            return _read_bounded(file, path)
     with io.TextIOWrapper(open_regular(path), encoding="utf-8") as file:
-        return _bounded(file, path)
+        return _read_bounded(file, path)
 
 
 def read_stdin() -> str:
     """The text on standard input."""
-    return _bounded(sys.stdin, Path("-"))
+    return _read_bounded(sys.stdin, Path("-"))
 
 
-def _bounded(file: IO[str], path: Path) -> str:
+def _read_bounded(file: IO[str], path: Path) -> str:
+    """The text of a file; a DataError if it is too long."""
     text = file.read(LARGEST_TEXT + 1)
     if len(text) > LARGEST_TEXT:
         raise DataError(f"cannot read {path}: it has more than {LARGEST_TEXT:,} characters; split it")
@@ -73,6 +74,7 @@ def _bounded(file: IO[str], path: Path) -> str:
 
 
 def _require(path: str | os.PathLike[str], mode: int, kind: type[CountlessError]) -> None:
+    """Raise an error of this ``kind`` unless ``mode`` is that of a regular file."""
     if not stat.S_ISREG(mode):
-        what = next((name for is_so, name in KINDS if is_so(mode)), "special file")
-        raise kind(f"cannot read {os.fspath(path)}: it {NOT_REGULAR.format(what)}")
+        file_type = next((name for is_type, name in KINDS if is_type(mode)), "special file")
+        raise kind(f"cannot read {os.fspath(path)}: it {NOT_REGULAR.format(file_type)}")

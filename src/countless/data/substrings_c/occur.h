@@ -1,8 +1,8 @@
-/* How many rows contain each substring of a trie, in one pass over the rows.
+/* Counts the rows that contain each substring of a trie, in one pass over the rows (Aho-Corasick).
 
-   An automaton reads a row: its state is the longest substring of the trie that ends at the current symbol, and all its
-   ends, which the links lead to, occur there too. Rows are sorted, and what a row shares with the one before is not read
-   again: a substring is counted when the part of the rows in which it was first seen ends. */
+   An automaton reads a row. Its state is the longest substring of the trie that ends at the current symbol. Its
+   suffixes, to which the links lead, end there too. The rows are sorted, and the prefix that a row shares with the one
+   before is not read again: a substring in this prefix is in both rows, and is counted once the prefix changes. */
 #ifndef COUNTLESS_OCCUR_H
 #define COUNTLESS_OCCUR_H
 
@@ -10,48 +10,52 @@ typedef struct {
     int32_t nodes;
     const int32_t *parent;
     const uint16_t *symbol;
-    int32_t *link;   /* of each node: without its first symbol */
-    int32_t *child;  /* a hash table of nodes by parent and symbol, 0 where there is none */
+    int32_t *link;   /* of each node: the node without its first symbol */
+    int32_t *child;  /* a hash table of nodes by parent and symbol; 0 is an empty slot */
     uint64_t mask;
 } Automaton;
 
 typedef struct {
-    int32_t link, since, count; /* since: the row since which it is in all rows, or -1 */
+    int32_t link, since, count; /* since: the first of the successive rows that contain the node, or -1 */
 } Mark;
 
-static int32_t child_of(const Automaton *own, int32_t node, uint16_t symbol) {
-    uint64_t here = scatter_key((uint64_t)node << 16 | symbol) & own->mask;
-    for (int32_t child; (child = own->child[here]); here = (here + 1) & own->mask)
-        if (own->parent[child] == node && own->symbol[child] == symbol) return child;
+/* The child of a node by a symbol; 0 if there is none. */
+static int32_t child_of(const Automaton *automaton, int32_t node, uint16_t symbol) {
+    uint64_t slot = scatter_key((uint64_t)node << 16 | symbol) & automaton->mask;
+    for (int32_t child; (child = automaton->child[slot]); slot = (slot + 1) & automaton->mask)
+        if (automaton->parent[child] == node && automaton->symbol[child] == symbol) return child;
     return 0;
 }
 
-/* Nodes come after their parents, and the trie has every part of its substrings. */
-static int automaton_make(Automaton *own, int32_t nodes, const int32_t *parent, const uint16_t *symbol) {
+/* Builds the automaton of a trie in which nodes come after their parents, and which has every part of its substrings.
+   Returns 0 without memory. */
+static int automaton_make(Automaton *automaton, int32_t nodes, const int32_t *parent, const uint16_t *symbol) {
     uint64_t slots = 4;
     while (slots < 2 * (uint64_t)nodes) slots *= 2;
-    *own = (Automaton){nodes, parent, symbol, calloc(nodes, sizeof(int32_t)), calloc(slots, sizeof(int32_t)), slots - 1};
-    if (!own->link || !own->child) return 0;
+    int32_t *link = calloc(nodes, sizeof(int32_t)), *child = calloc(slots, sizeof(int32_t));
+    *automaton = (Automaton){nodes, parent, symbol, link, child, slots - 1};
+    if (!automaton->link || !automaton->child) return 0;
     for (int32_t node = 1; node < nodes; node++) {
-        uint64_t here = scatter_key((uint64_t)parent[node] << 16 | symbol[node]) & own->mask;
-        while (own->child[here]) here = (here + 1) & own->mask;
-        own->child[here] = node;
+        uint64_t slot = scatter_key((uint64_t)parent[node] << 16 | symbol[node]) & automaton->mask;
+        while (automaton->child[slot]) slot = (slot + 1) & automaton->mask;
+        automaton->child[slot] = node;
     }
     for (int32_t node = 1; node < nodes; node++)
-        if (parent[node]) own->link[node] = child_of(own, own->link[parent[node]], symbol[node]);
+        if (parent[node]) automaton->link[node] = child_of(automaton, automaton->link[parent[node]], symbol[node]);
     return 1;
 }
 
-static void automaton_free(Automaton *own) {
-    free(own->link);
-    free(own->child);
+static void automaton_free(Automaton *automaton) {
+    free(automaton->link);
+    free(automaton->child);
 }
 
-static int32_t step(const Automaton *own, int32_t state, uint16_t symbol) {
+/* The state after the next symbol. */
+static int32_t step(const Automaton *automaton, int32_t state, uint16_t symbol) {
     for (;;) {
-        int32_t child = child_of(own, state, symbol);
+        int32_t child = child_of(automaton, state, symbol);
         if (child || !state) return child;
-        state = own->link[state];
+        state = automaton->link[state];
     }
 }
 
@@ -60,33 +64,37 @@ typedef struct {
     uint32_t length;
 } RowText;
 
-static int by_text(const void *one, const void *two) {
-    const RowText *a = one, *b = two;
+/* Compares rows by their bytes. */
+static int by_text(const void *first, const void *second) {
+    const RowText *a = first, *b = second;
     uint32_t least = a->length < b->length ? a->length : b->length;
     int order = memcmp(a->text, b->text, least * sizeof(uint16_t));
     return order ? order : a->length < b->length ? -1 : a->length > b->length;
 }
 
-static void forget(Mark *marks, const int32_t *seen, int64_t from, int64_t to, int32_t row) {
+/* Counts the nodes from `from` up to `to` of the list `found`: they are in all rows before `row`, and not in it. */
+static void count_nodes(Mark *marks, const int32_t *found, int64_t from, int64_t to, int32_t row) {
     for (int64_t i = from; i < to; i++) {
-        Mark *mark = &marks[seen[i]];
+        Mark *mark = &marks[found[i]];
         mark->count += row - mark->since;
         mark->since = -1;
     }
 }
 
-/* Adds the rows that contain each node to `counts`. The rows of the text begin at `starts`, which has their end too. */
-static int occur(const Automaton *own, const uint16_t *text, const uint32_t *starts, int32_t rows, int64_t *counts) {
+/* Adds the number of rows that contain each node to `counts`. `starts` has the start of each row, and the end of the
+   last. Returns 0 without memory. */
+static int occur(const Automaton *automaton, const uint16_t *text, const uint32_t *starts, int32_t rows,
+                 int64_t *counts) {
     uint32_t longest = 0;
     for (int32_t row = 0; row < rows; row++)
         if (starts[row + 1] - starts[row] > longest) longest = starts[row + 1] - starts[row];
     RowText *order = malloc((rows + 1) * sizeof(RowText));
-    Mark *marks = malloc(own->nodes * sizeof(Mark));
+    Mark *marks = malloc(automaton->nodes * sizeof(Mark));
     int32_t *states = calloc(longest + 1, sizeof(int32_t));
-    int64_t *ends = calloc(longest + 1, sizeof(int64_t)); /* of what was first seen up to each place */
+    int64_t *ends = calloc(longest + 1, sizeof(int64_t)); /* how many nodes were found in each prefix of the row */
     int64_t room = 1 << 12;
-    int32_t *seen = malloc(room * sizeof(int32_t));
-    int done = order && marks && states && ends && seen;
+    int32_t *found = malloc(room * sizeof(int32_t));
+    int done = order && marks && states && ends && found;
     if (done) {
         int is_sorted = 1;
         for (int32_t row = 0; row < rows; row++) {
@@ -94,44 +102,44 @@ static int occur(const Automaton *own, const uint16_t *text, const uint32_t *sta
             is_sorted = is_sorted && (!row || by_text(&order[row - 1], &order[row]) <= 0);
         }
         if (!is_sorted) qsort(order, rows, sizeof(RowText), by_text);
-        for (int32_t node = 0; node < own->nodes; node++) marks[node] = (Mark){own->link[node], -1, 0};
+        for (int32_t node = 0; node < automaton->nodes; node++) marks[node] = (Mark){automaton->link[node], -1, 0};
     }
-    uint32_t before = 0;
+    uint32_t before = 0; /* the length of the row before */
     for (int32_t row = 0; done && row < rows; row++) {
-        RowText here = order[row];
-        uint32_t same = 0, most = before < here.length ? before : here.length;
+        RowText text_of_row = order[row];
+        uint32_t shared = 0, most = before < text_of_row.length ? before : text_of_row.length;
         if (row)
-            while (same < most && order[row - 1].text[same] == here.text[same]) same++;
-        forget(marks, seen, ends[same], ends[before], row);
-        int32_t state = states[same];
-        int64_t end = ends[same];
-        for (uint32_t place = same; place < here.length; place++) {
-            uint16_t symbol = here.text[place];
-            state = symbol == BREAK ? 0 : step(own, state, symbol);
+            while (shared < most && order[row - 1].text[shared] == text_of_row.text[shared]) shared++;
+        count_nodes(marks, found, ends[shared], ends[before], row);
+        int32_t state = states[shared];
+        int64_t end = ends[shared];
+        for (uint32_t i = shared; i < text_of_row.length; i++) {
+            uint16_t symbol = text_of_row.text[i];
+            state = symbol == BREAK ? 0 : step(automaton, state, symbol);
             for (int32_t node = state; node && marks[node].since < 0; node = marks[node].link) {
                 if (end == room) {
-                    int32_t *more = realloc(seen, 2 * room * sizeof(int32_t));
+                    int32_t *more = realloc(found, 2 * room * sizeof(int32_t));
                     if (!(done = more != NULL)) break;
-                    seen = more;
+                    found = more;
                     room *= 2;
                 }
                 marks[node].since = row;
-                seen[end++] = node;
+                found[end++] = node;
             }
-            states[place + 1] = state;
-            ends[place + 1] = end;
+            states[i + 1] = state;
+            ends[i + 1] = end;
         }
-        before = here.length;
+        before = text_of_row.length;
     }
     if (done) {
-        forget(marks, seen, 0, ends[before], rows);
-        for (int32_t node = 0; node < own->nodes; node++) counts[node] += marks[node].count;
+        count_nodes(marks, found, 0, ends[before], rows);
+        for (int32_t node = 0; node < automaton->nodes; node++) counts[node] += marks[node].count;
     }
     free(order);
     free(marks);
     free(states);
     free(ends);
-    free(seen);
+    free(found);
     return done;
 }
 

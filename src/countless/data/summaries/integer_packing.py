@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,26 +15,38 @@ TYPES = tuple(np.dtype(name) for name in ("<i1", "<i2", "<i4", "<i8"))
 
 
 def packed(numbers: NDArray[Any]) -> NDArray[Any]:
-    """The numbers as compressed bytes, of the smallest type that holds them all.
+    """The numbers as compressed bytes, in the smallest type that holds them all.
 
     >>> unpacked(packed(np.array([1, 300, -5])), 3).tolist()
     [1, 300, -5]
     """
     low, high = numbers.min(initial=0), numbers.max(initial=0)
-    number = next(each for each in TYPES if np.iinfo(each).min <= low and high <= np.iinfo(each).max)
-    planes = np.ascontiguousarray(numbers.astype(number)).view(np.uint8).reshape(-1, number.itemsize).T
+    kind = next(kind for kind in TYPES if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    planes = np.ascontiguousarray(numbers.astype(kind)).view(np.uint8).reshape(-1, kind.itemsize).T
     return np.frombuffer(zlib.compress(planes.tobytes(), 9), dtype=np.uint8)
 
 
 def unpacked(data: NDArray[Any], count: int) -> IntArray:
     """The ``count`` numbers that :func:`packed` wrote; a ValueError if the bytes are anything else."""
-    reader = zlib.decompressobj()
+    decompressor = zlib.decompressobj()
     try:
-        found = reader.decompress(np.ascontiguousarray(data).tobytes(), count * TYPES[-1].itemsize + 1)
+        plain = decompressor.decompress(np.ascontiguousarray(data).tobytes(), count * TYPES[-1].itemsize + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from None
-    number = next((each for each in TYPES if count * each.itemsize == len(found)), None)
-    if number is None or not reader.eof or reader.unused_data:
+    kind = next((kind for kind in TYPES if count * kind.itemsize == len(plain)), None)
+    if kind is None or not decompressor.eof or decompressor.unused_data:
         raise ValueError("a wrong number of values")
-    planes = np.frombuffer(found, dtype=np.uint8).reshape(number.itemsize, count)
-    return np.ascontiguousarray(planes.T).view(number).reshape(count).astype(np.int64)
+    planes = np.frombuffer(plain, dtype=np.uint8).reshape(kind.itemsize, count)
+    return np.ascontiguousarray(planes.T).view(kind).reshape(count).astype(np.int64)
+
+
+def unpacked_parts(data: NDArray[Any], sizes: Sequence[int]) -> list[IntArray]:
+    """The numbers that :func:`packed` wrote, split into arrays of these ``sizes``."""
+    numbers = unpacked(data, sum(sizes))
+    return np.split(numbers, np.cumsum(sizes)[:-1]) if sizes else []
+
+
+def require(holds: bool | np.bool_) -> None:
+    """Raise a ValueError unless a condition on unpacked numbers ``holds``."""
+    if not holds:
+        raise ValueError

@@ -1,4 +1,4 @@
-"""Rows of text as symbols for counting substrings: each row begins and ends with an anchor, and then has a break."""
+"""Rows of text as symbols, for counting substrings: BEGIN, the characters, END, and a break after each row."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from countless.data.columns.strings.characters import Characters
 from countless.data.columns.strings.text import TextColumn
 from countless.data.summaries.substrings import BEGIN, END
 
-BREAK = 0xFFFF  # as in the C source: substrings do not go over it
-REMEMBERED = 64  # alphabets
-AROUND = 3  # symbols around the characters of a row
+BREAK = 0xFFFF  # as in the C source: no substring contains it
+CACHED_ALPHABETS = 64
+AROUND = 3  # symbols of a row besides its characters
 
 
 @dataclass(frozen=True, eq=False)
 class RowTexts:
-    """The symbols of rows, one row after the other. Each begins where ``starts`` says, which has the last end too."""
+    """The symbols of rows, one row after the other; ``starts`` has the start of each, and the end of the last."""
 
     text: NDArray[np.uint16]
     starts: NDArray[np.uint32]
@@ -36,8 +36,8 @@ class RowTexts:
 class SymbolTable:
     """Turns strings into symbols of a text column; characters outside its alphabet are breaks.
 
-    ``folds`` says whether case makes a difference; then :meth:`folded` turns the symbols of upper case into those of
-    lower case.
+    ``folds`` is true if the alphabet has a letter in both cases. Then :meth:`folded` turns symbols of upper case into
+    those of lower case.
     """
 
     def __init__(self, column: TextColumn) -> None:
@@ -53,54 +53,55 @@ class SymbolTable:
 
     def rows(self, strings: Characters) -> RowTexts:
         """The rows that are not NULL."""
-        kept = strings.present
-        points = strings.points if kept.all() else strings.points[np.repeat(kept, strings.lengths)]
-        lengths = strings.lengths[kept]
+        present = strings.present
+        points = strings.points if present.all() else strings.points[np.repeat(present, strings.lengths)]
+        lengths = strings.lengths[present]
         starts = np.concatenate([[0], np.cumsum(lengths + AROUND)])
         text = np.full(starts[-1], BREAK, dtype=np.uint16)
-        inside = np.ones(len(text), dtype=bool)
-        for place in (starts[:-1], starts[1:] - 2, starts[1:] - 1):
-            inside[place] = False
-        text[inside] = self._symbols.take(points, mode="clip")
+        is_character = np.ones(len(text), dtype=bool)
+        for around in (starts[:-1], starts[1:] - 2, starts[1:] - 1):
+            is_character[around] = False
+        text[is_character] = self._symbols.take(points, mode="clip")
         text[starts[:-1]], text[starts[1:] - 2] = self.begin, self.end
         return RowTexts(text, starts.astype(np.uint32))
 
     def folded(self, rows: RowTexts) -> RowTexts:
-        """The same rows in lower case."""
+        """The rows in lower case."""
         return RowTexts(self._folded[rows.text], rows.starts)
 
     def by_case(self, rows: RowTexts) -> tuple[RowTexts, RowTexts]:
         """The rows that are in lower case, and the others."""
         if not self.folds or not len(rows):
-            return rows, some_rows(rows, np.zeros(len(rows), dtype=bool))
-        upper = np.logical_or.reduceat(self._folded[rows.text] != rows.text, rows.starts[:-1].astype(np.int64))
-        return some_rows(rows, ~upper), some_rows(rows, upper)
+            return rows, subset(rows, np.zeros(len(rows), dtype=bool))
+        has_upper = np.logical_or.reduceat(self._folded[rows.text] != rows.text, rows.starts[:-1].astype(np.int64))
+        return subset(rows, ~has_upper), subset(rows, has_upper)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_ALPHABETS)
 def folding(characters: str) -> NDArray[np.int64]:
-    """Of each character the place of the same in lower case, if that is a character of the alphabet too.
+    """For each character the index of its lower case, if that is in the alphabet too, or else its own index.
 
     >>> folding("ABab").tolist(), folding("Ab").tolist()
     ([2, 3, 2, 3], [0, 1])
     """
-    places = {character: index for index, character in enumerate(characters)}
-    found = np.array([places.get(each.lower(), index) for index, each in enumerate(characters)], dtype=np.int64)
-    found.setflags(write=False)
-    return found
+    indexes = {character: index for index, character in enumerate(characters)}
+    lower = [indexes.get(character.lower(), index) for index, character in enumerate(characters)]
+    folded = np.array(lower, dtype=np.int64)
+    folded.setflags(write=False)
+    return folded
 
 
-def some_rows(rows: RowTexts, kept: NDArray[Any]) -> RowTexts:
-    """Some of the rows."""
-    if kept.all():
+def subset(rows: RowTexts, mask: NDArray[Any]) -> RowTexts:
+    """The rows where ``mask`` is true."""
+    if mask.all():
         return rows
     lengths = np.diff(rows.starts).astype(np.int64)
-    starts = np.concatenate([[0], np.cumsum(lengths[kept])])
-    return RowTexts(rows.text[np.repeat(kept, lengths)], starts.astype(np.uint32))
+    starts = np.concatenate([[0], np.cumsum(lengths[mask])])
+    return RowTexts(rows.text[np.repeat(mask, lengths)], starts.astype(np.uint32))
 
 
 def joined(parts: list[RowTexts]) -> RowTexts:
-    """All rows of several lists."""
+    """The rows of all ``parts``, one after the other."""
     lengths = [np.diff(part.starts.astype(np.int64)) for part in parts]
     starts = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, dtype=np.int64), *lengths]))])
     texts = [part.text for part in parts]

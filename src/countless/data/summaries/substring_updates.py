@@ -1,4 +1,4 @@
-"""Counts of substrings with those of new rows added."""
+"""Updates of substring counts: the counts of new rows are added to the stored ones."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from countless.data.summaries.substring_tries import Trie
 from countless.data.summaries.substrings import Substrings
 
 
-def added_substrings(summary: Substrings, passes: StringScans, column: TextColumn) -> Substrings:
-    """The summary of the old rows and of new ones.
+def added_substrings(summary: Substrings, scans: StringScans, column: TextColumn) -> Substrings:
+    """The summary of the old rows and of new ones, which ``scans`` reads.
 
-    For a substring that was too rare to be stored, the number of old rows is unknown: it stays out, and ``unseen``
-    rises by the most new rows that any such substring has.
+    A substring that was too rare to be stored is not added, because its number of old rows is unknown. Instead
+    ``unseen`` grows by the most new rows that contain any such substring.
     """
     table, trie = SymbolTable(column), summary.trie()
     counter = RowCounter(trie)
     counts = np.zeros((3, len(trie.parents)), dtype=np.int64)
     rows = nulls = 0
-    kept: list[RowTexts] = []
-    for strings in passes.read():
+    new_rows: list[RowTexts] = []
+    for strings in scans.read():
         rows, nulls = rows + len(strings.lengths), nulls + int(np.count_nonzero(~strings.present))
         texts = table.rows(strings)
-        kept.append(texts)
+        new_rows.append(texts)
         counter.add_by_case(table, texts, counts)
-    low, plain, folded = counts
-    merged = Trie(trie.parents, trie.symbols, trie.counts + low + plain, trie.extras + np.maximum(folded - plain, 0))
+    lower, mixed, folded = counts
+    merged = Trie(trie.parents, trie.symbols, trie.counts + lower + mixed, trie.extras + np.maximum(folded - mixed, 0))
     merged.counts[0] = summary.rows + rows
-    unseen = summary.unseen + _most_unseen(kept, table, trie, summary.longest)
+    unseen = summary.unseen + _most_unseen(new_rows, table, trie, summary.longest)
     tree = merged.compressed()
     return replace(
         summary,
@@ -50,29 +50,29 @@ def added_substrings(summary: Substrings, passes: StringScans, column: TextColum
     )
 
 
-def _most_unseen(kept: list[RowTexts], table: SymbolTable, trie: Trie, longest: int) -> int:
-    """The most of the new rows that contain a substring which the trie does not have, or more than these."""
-    texts = joined(kept)
+def _most_unseen(new_rows: list[RowTexts], table: SymbolTable, trie: Trie, longest: int) -> int:
+    """An upper bound on the number of new rows that contain a substring which is not in the trie."""
+    texts = joined(new_rows)
     if len(texts.text) > SAMPLE_SYMBOLS:
         return len(texts)
-    both = joined([texts, table.folded(table.by_case(texts)[1])])
-    found, threshold = frequent(both, LEAST_ROWS, longest, CANDIDATES)
-    known = _places(found, trie)
-    return max(threshold - 1, int(found.counts[known < 0].max(initial=0)))
+    in_both_cases = joined([texts, table.folded(table.by_case(texts)[1])])
+    new_trie, threshold = frequent(in_both_cases, LEAST_ROWS, longest, CANDIDATES)
+    is_new = _matching_nodes(new_trie, trie) < 0
+    return max(threshold - 1, int(new_trie.counts[is_new].max(initial=0)))
 
 
-def _places(some: Trie, trie: Trie) -> IntArray:
-    """Of each substring of one trie its node in another; -1 if that does not have it."""
+def _matching_nodes(first: Trie, second: Trie) -> IntArray:
+    """For each node of the first trie the second one's node of the same substring; -1 if there is none."""
     base = 1 << 16
-    keys = trie.parents.astype(np.int64) * base + trie.symbols
+    keys = second.parents.astype(np.int64) * base + second.symbols
     keys[0] = -1
     order = np.argsort(keys)
-    ranked = keys[order]
-    places = np.full(len(some.parents), -1, dtype=np.int64)
-    places[0] = 0
-    for nodes in some.levels[1:]:
-        before = places[some.parents[nodes]]
-        wanted = before * base + some.symbols[nodes]
-        there = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)
-        places[nodes] = np.where((before >= 0) & (ranked[there] == wanted), order[there], -1)
-    return places
+    sorted_keys = keys[order]
+    matches = np.full(len(first.parents), -1, dtype=np.int64)
+    matches[0] = 0
+    for nodes in first.levels[1:]:
+        parents = matches[first.parents[nodes]]
+        node_keys = parents * base + first.symbols[nodes]
+        index = np.minimum(np.searchsorted(sorted_keys, node_keys), len(sorted_keys) - 1)
+        matches[nodes] = np.where((parents >= 0) & (sorted_keys[index] == node_keys), order[index], -1)
+    return matches

@@ -56,12 +56,12 @@ def granularity(value: str, rows: int = 4000) -> Granularity | None:
     ],
 )
 def test_the_coarsest_step(value: str, step: int | str, offset: int | str) -> None:
-    found = granularity(value)
-    assert found is not None
+    result = granularity(value)
+    assert result is not None
     if step == "1/8":  # of the decimal places only round numbers are tried
-        assert (Fraction(step) / found.step).denominator == 1
+        assert (Fraction(step) / result.step).denominator == 1
     else:
-        assert found == Granularity(Fraction(step), Fraction(offset))
+        assert result == Granularity(Fraction(step), Fraction(offset))
 
 
 @pytest.mark.parametrize(

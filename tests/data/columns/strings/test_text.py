@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from countless.data.columns.schema import Schema
 from countless.data.columns.strings import alphabet
 from countless.data.columns.strings.alphabet import LONGEST, MOST_CHARACTERS
-from countless.data.columns.strings.text import AFTER_CHARACTERS, MOST_RARE, NAMELESS, TextColumn, encode
+from countless.data.columns.strings.text import AFTER_CHARACTERS, MOST_RARE, OTHER_RARE, TextColumn, encode
 from countless.data.encoding.table import Table
 from countless.data.encoding.text_growth import grown_text
 from countless.data.sources.source import Source, connect
@@ -99,7 +99,7 @@ class TestRecognition:
         assert [column.is_text for column in schema.columns] == [False, True]
         assert (schema.columns, schema.positions(0)) == ((*schema.coded, *schema.texts), (0,))
         assert (schema.text_index(1), schema.index_of_text(0)) == (0, 1)
-        with pytest.raises(ValueError, match="text columns come after the others"):
+        with pytest.raises(ValueError, match="text columns must come last"):
             replace(schema, columns=schema.columns[::-1])
 
 
@@ -136,7 +136,7 @@ class TestAlphabet:
         rare = tuple((chr(0x4E00 + index), 1 + (index < MOST_RARE)) for index in range(MOST_RARE + 7))
         letters = TextColumn("t", "VARCHAR", "ab", 9, False, 9, rare, (50, 40)).letters
         assert len(letters.characters) == 2 + MOST_RARE + 1
-        assert letters.characters[-1] == NAMELESS
+        assert letters.characters[-1] == OTHER_RARE
         assert letters.frequencies[-1] == 7
         assert letters.shares[2:].sum() == pytest.approx(1.0)
         assert letters.shares[-1] == pytest.approx(7 / (2 * MOST_RARE + 7))
@@ -232,13 +232,13 @@ def plain(column: TextColumn, rows: Sequence[str | None]) -> tuple[list[list[int
     symbols, lengths = [], []
     for text in rows:
         if text is None:
-            found = [null]
+            row = [null]
         else:
             results = [column.characters.find(character) for character in text[: column.length]]
-            found = [unknown if place < 0 else place for place in results]
-            found.append(cut if len(text) > column.length else end)
-        lengths.append(len(found))
-        symbols.append(found + [end] * (column.length + 1 - len(found)))
+            row = [unknown if code < 0 else code for code in results]
+            row.append(cut if len(text) > column.length else end)
+        lengths.append(len(row))
+        symbols.append(row + [end] * (column.length + 1 - len(row)))
     return symbols, lengths
 
 

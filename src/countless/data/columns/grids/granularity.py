@@ -1,6 +1,6 @@
 """The granularity of a column's values: whole minutes, two decimals, multiples of 50.
 
-A grid knows only some of its values. What lies between is drawn, and must look like the table's.
+A grid stores only some values of its column. Values between them are drawn at random, and must look like real ones.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Granularity:
     offset: Fraction = Fraction(0)
 
     def nearest(self, key: Any, low: tuple[Any, int], high: tuple[Any, int]) -> Fraction | None:
-        """The value nearest to ``key`` between two cuts, each just before a key (0) or just after it (1), if any."""
-        step, offset = self._numbers
+        """The value nearest to ``key`` between two cuts, if any; a cut is just before (0) or after (1) a key."""
+        step, offset = self._step_and_offset
         least, most, key = (_exact(number) - offset for number in (low[0], high[0], key))
         first = least // step + 1 if low[1] else -(-least // step)
         last = most // step if high[1] else -(-most // step) - 1
@@ -38,7 +38,7 @@ class Granularity:
         return Fraction(offset + step * min(max((2 * key + step) // (2 * step), first), last))
 
     def common(self, other: Granularity | None) -> Granularity | None:
-        """What the values of both keep to.
+        """The coarsest granularity that the values of both have.
 
         >>> Granularity(Fraction(10)).common(Granularity(Fraction(20), Fraction(5)))
         Granularity(step=Fraction(5, 1), offset=Fraction(0, 1))
@@ -46,8 +46,8 @@ class Granularity:
         if other is None:
             return None
         numbers = [self.step, other.step, abs(self.offset - other.offset)]
-        parts = math.lcm(*(number.denominator for number in numbers))
-        step = Fraction(math.gcd(*(int(number * parts) for number in numbers)), parts)
+        denominator = math.lcm(*(number.denominator for number in numbers))
+        step = Fraction(math.gcd(*(int(number * denominator) for number in numbers)), denominator)
         return Granularity(step, self.offset % step)
 
     def to_json(self) -> dict[str, str]:
@@ -60,12 +60,12 @@ class Granularity:
         return cls(Fraction(data["step"]), Fraction(data["offset"]))
 
     @cached_property
-    def _numbers(self) -> tuple[Number, Number]:
-        return _whole(self.step), _whole(self.offset)
+    def _step_and_offset(self) -> tuple[Number, Number]:
+        return _as_int(self.step), _as_int(self.offset)
 
 
-def _whole(number: Fraction) -> Number:
-    """Whole numbers are much faster."""
+def _as_int(number: Fraction) -> Number:
+    """An int if the number is whole: arithmetic with ints is much faster."""
     return number.numerator if number.denominator == 1 else number
 
 

@@ -15,13 +15,13 @@ from countless.errors import ModelFileError
 
 @dataclass(frozen=True)
 class Grid:
-    """Where the cells of a column are, and how its values lie within them.
+    """The cells of a column, and how its values are distributed within them.
 
-    The column keeps only some of its values, the *knots*: in each cell the least value, some that cut its rows into
-    equal parts, and the greatest. ``starts`` has the place of each cell's first knot among all knots. ``shares`` has
-    for each knot the share of its cell's rows below it, stretched so that the greatest has 1: between two knots the
-    rest is interpolated. ``distinct`` is how many values a cell has. Values that share a cell keep to ``granularity``,
-    if there is one. In a ``unique`` column no value occurs twice, NULL apart.
+    The column stores only some of its values, the *knots*: in each cell the least value, some that cut its rows into
+    equal parts, and the greatest. ``starts`` has the index of each cell's first knot. ``shares`` has for each knot the
+    share of its cell's rows below it, scaled so that the greatest has 1; between two knots one interpolates.
+    ``distinct`` has each cell's number of values. Values that share a cell have this ``granularity``, if there is one.
+    In a ``unique`` column no value occurs twice, NULL apart.
 
     >>> grid = Grid(starts=(0, 3, 4), shares=(0.0, 0.5, 1.0, 0.0, 0.0, 1.0), distinct=(9, 1, 4))
     >>> grid.cells, grid.values, grid.cell_of(1), grid.cell_of(3)
@@ -36,12 +36,12 @@ class Grid:
 
     @property
     def cells(self) -> int:
-        """How many cells there are: one code each."""
+        """Number of cells; each is a code."""
         return len(self.starts)
 
     @cached_property
     def values(self) -> int:
-        """How many distinct values the column has."""
+        """Number of distinct values of the column."""
         return sum(self.distinct)
 
     def cell_of(self, knot: int) -> int:
@@ -49,7 +49,7 @@ class Grid:
         return bisect_right(self.starts, knot) - 1
 
     def knots(self, cell: int) -> range:
-        """The places of the knots of ``cell``."""
+        """The indexes of the knots of ``cell``."""
         end = self.starts[cell + 1] if cell + 1 < self.cells else len(self.shares)
         return range(self.starts[cell], end)
 
@@ -66,15 +66,16 @@ class Grid:
 
     @classmethod
     def from_json(cls, data: Any, knots: int) -> Grid:
-        """The grid over ``knots`` knots that :meth:`to_json` wrote; anything that is none is a ModelFileError."""
+        """The grid with this many knots that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
         granularity = Granularity.from_json(data["granularity"]) if "granularity" in data else None
         starts, distinct = tuple(data["starts"]), tuple(data["distinct"])
         grid = cls(starts, tuple(map(float, data["shares"])), distinct, granularity, data.get("unique", False))
-        if not grid._holds(knots):
+        if not grid._is_consistent(knots):
             raise ModelFileError("the schema is damaged (the grid of a column is inconsistent): fit it again")
         return grid
 
-    def _holds(self, knots: int) -> bool:
+    def _is_consistent(self, knots: int) -> bool:
+        """Whether the fields fit each other and the column's number of knots."""
         starts, ends = self.starts, (*self.starts[1:], knots)
         return (
             len(self.shares) == knots
@@ -82,14 +83,14 @@ class Grid:
             and starts[0] == 0
             and all(start < end for start, end in zip(starts, ends, strict=True))
             and all(
-                _rises(self.shares[start:end]) and distinct >= end - start and (distinct == 1) == (end - start == 1)
+                _is_rising(self.shares[start:end]) and distinct >= end - start and (distinct == 1) == (end - start == 1)
                 for start, end, distinct in zip(starts, ends, self.distinct, strict=True)
             )
         )
 
 
-def _rises(shares: tuple[float, ...]) -> bool:
-    """From 0 to 1 without a step back; a knot alone in its cell has 0."""
+def _is_rising(shares: tuple[float, ...]) -> bool:
+    """Whether the shares of a cell rise from 0 to 1; a knot alone in its cell has 0."""
     if not all(map(math.isfinite, shares)) or shares[0] != 0:
         return False
-    return len(shares) == 1 or (shares[-1] == 1 and all(one <= two for one, two in pairwise(shares)))
+    return len(shares) == 1 or (shares[-1] == 1 and all(low <= high for low, high in pairwise(shares)))

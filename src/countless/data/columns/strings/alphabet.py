@@ -13,18 +13,18 @@ from countless.data.sources.source import Source
 from countless.errors import DataError
 
 MOST_CHARACTERS = 500  # of an alphabet
-RARE_BELOW = 20  # occurrences; fewer in a small table
-LONGEST = 256  # by default no more characters of a string are modelled
-USUAL_LENGTH = 0.99  # and as many as this share of the strings has
-EXACT_DISTINCT = 1_000_000  # strings; of many more, the number is an estimate
-POINTS = 0x110000  # code points that there are
+RARE_BELOW = 20  # occurrences of a character; the limit is lower in a small table
+LONGEST = 256  # characters of a string that are modelled, at most, by default
+USUAL_LENGTH = 0.99  # of the strings are no longer than where strings are cut by default
+EXACT_DISTINCT = 1_000_000  # distinct strings that are counted exactly; many more are estimated
+POINTS = 0x110000  # number of code points
 
 
 def read_text(source: Source, name: str, kind: str, rows: int, length: int | None = None) -> TextColumn:
-    """The column ``name`` of a table of this many rows, with its alphabet; strings are cut at ``length``."""
+    """The text column ``name`` of a table of ``rows`` rows, with its alphabet; strings are cut at ``length``."""
     value = sql_value(name, TEXT)
-    counted = f"SELECT length({value}), count(*) FROM {source.table} WHERE {value} IS NOT NULL GROUP BY 1"
-    lengths = dict(source.rows(counted))
+    sql = f"SELECT length({value}), count(*) FROM {source.table} WHERE {value} IS NOT NULL GROUP BY 1"
+    lengths = dict(source.rows(sql))
     if not lengths:
         raise DataError(f'the text column "{name}" holds only NULLs: leave it out with {exclude_option(name)}')
     distinct, estimated = _count_distinct(source, value, rows)
@@ -40,22 +40,22 @@ def read_text(source: Source, name: str, kind: str, rows: int, length: int | Non
 
 
 def _count_distinct(source: Source, value: str, rows: int) -> tuple[int, bool]:
-    """How many distinct strings ``value``, an SQL expression, has in this many rows, and whether that is an estimate.
+    """The number of distinct strings that ``value``, an SQL expression, has, and whether that is an estimate.
 
-    To count more than EXACT_DISTINCT takes much memory. Then only a share of them is counted, which their hashes draw:
-    about this many, so that the estimate errs by one part in a thousand.
+    Counting many more than EXACT_DISTINCT takes much memory. Then only about EXACT_DISTINCT of them are counted, chosen
+    by their hashes, and the count is scaled up: the estimate errs by one part in a thousand.
     """
-    shares = 1
+    one_in = 1
     if rows > EXACT_DISTINCT:
         ((about,),) = source.rows(f"SELECT approx_count_distinct({value}) FROM {source.table}")
-        shares = max(1, round(about / EXACT_DISTINCT))
-    drawn = f" WHERE hash({value}) % {shares} = 0" if shares > 1 else ""
-    ((distinct,),) = source.rows(f"SELECT count(DISTINCT {value}) FROM {source.table}{drawn}")
-    return int(distinct) * shares, shares > 1
+        one_in = max(1, round(about / EXACT_DISTINCT))
+    where = f" WHERE hash({value}) % {one_in} = 0" if one_in > 1 else ""
+    ((distinct,),) = source.rows(f"SELECT count(DISTINCT {value}) FROM {source.table}{where}")
+    return int(distinct) * one_in, one_in > 1
 
 
 def length_of(counted: dict[int, int], most: int | None) -> int:
-    """Where to cut strings, given how many there are of each length: at ``most``, or where USUAL_LENGTH have ended.
+    """The length at which to cut strings, given the number of each length: ``most``, or where USUAL_LENGTH have ended.
 
     >>> length_of({5: 990, 80: 10}, None), length_of({5: 990, 80: 10}, 20), length_of({5: 1}, 20)
     (5, 20, 5)
@@ -68,25 +68,25 @@ def length_of(counted: dict[int, int], most: int | None) -> int:
 
 
 class Tally:
-    """Counts the characters of strings, also of what is cut away at ``length``."""
+    """Counts the characters of strings, including those after ``length``, where strings are cut."""
 
     def __init__(self, length: int) -> None:
         self.length = length
         self.counts = np.zeros(POINTS, dtype=np.int64)  # of every code point
-        self.cut = self.beyond = 0  # strings that are longer, and the characters that they have more
+        self.cut = self.beyond = 0  # strings that are cut, and characters that are cut off
 
     def add(self, strings: Vector) -> None:
-        """Count those of some strings."""
-        found = Characters.of(strings)
-        over = found.lengths[found.lengths > self.length] - self.length
-        self.cut, self.beyond = self.cut + len(over), self.beyond + int(over.sum())
-        own = np.bincount(found.points, minlength=1)
-        self.counts[: len(own)] += own
+        """Count the characters of ``strings``."""
+        characters = Characters.of(strings)
+        excess = characters.lengths[characters.lengths > self.length] - self.length
+        self.cut, self.beyond = self.cut + len(excess), self.beyond + int(excess.sum())
+        counts = np.bincount(characters.points, minlength=1)
+        self.counts[: len(counts)] += counts
 
     def column(
         self, name: str, kind: str, rows: int, present: int, distinct: int, estimated: bool = False
     ) -> TextColumn:
-        """The column with these strings. ``present`` rows are not NULL, and have ``distinct`` different strings."""
+        """The column with these strings; ``present`` of the ``rows`` rows are not NULL, ``distinct`` strings differ."""
         counts = {chr(point): int(self.counts[point]) for point in np.flatnonzero(self.counts)}
         characters, rare = _alphabet(counts, rows)
         return TextColumn(
@@ -105,8 +105,8 @@ class Tally:
 
 
 def _alphabet(counts: dict[str, int], rows: int) -> tuple[list[str], list[str]]:
-    """The characters worth a symbol each, and the others; both in the order of code points."""
+    """The characters that get a symbol each, and the rare ones; both in the order of code points."""
     limit = max(2, min(RARE_BELOW, rows // 1_000))
     ranked = sorted(counts, key=lambda character: (-counts[character], character))
-    kept = [character for character in ranked[:MOST_CHARACTERS] if counts[character] >= limit]
-    return sorted(kept), sorted(set(ranked) - set(kept))
+    frequent = [character for character in ranked[:MOST_CHARACTERS] if counts[character] >= limit]
+    return sorted(frequent), sorted(set(ranked) - set(frequent))

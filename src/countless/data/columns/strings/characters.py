@@ -16,7 +16,7 @@ ASCII = 128
 
 @dataclass(frozen=True, eq=False)
 class Characters:
-    """The code points of strings, one string after the other, how many each has, and which are not NULL."""
+    """The code points of strings, one string after the other; the length of each, and which are not NULL."""
 
     points: NDArray[Any]
     lengths: IntArray
@@ -24,33 +24,33 @@ class Characters:
 
     @classmethod
     def of(cls, strings: Vector) -> Characters:
-        """The characters of strings in UTF-8."""
+        """The characters of a batch of strings in UTF-8."""
         assert strings.offsets is not None
         offsets = strings.offsets.astype(np.int64)
         data = strings.values[offsets[0] : offsets[-1]]
         present = np.ones(len(strings), dtype=bool) if strings.valid is None else strings.valid
         if data.max(initial=0) < ASCII:
             return cls(data, np.diff(offsets), present)
-        begun = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])  # characters that begin before each byte
+        characters_before = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])  # that begin before each byte
         points = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), dtype=np.uint32)
-        return cls(points, np.diff(begun[offsets - offsets[0]]), present)
+        return cls(points, np.diff(characters_before[offsets - offsets[0]]), present)
 
     @classmethod
     def of_texts(cls, texts: list[str | None]) -> Characters:
-        """The characters of Python's strings."""
+        """The characters of Python strings."""
         points = np.frombuffer("".join(text or "" for text in texts).encode("utf-32-le"), dtype=np.uint32)
         lengths = np.array([len(text or "") for text in texts], dtype=np.int64)
         return cls(points, lengths, np.array([text is not None for text in texts], dtype=bool))
 
-    def some(self, chosen: BoolArray) -> Characters:
-        """The strings that are ``chosen``."""
-        return Characters(self.points[np.repeat(chosen, self.lengths)], self.lengths[chosen], self.present[chosen])
+    def subset(self, mask: BoolArray) -> Characters:
+        """The strings where ``mask`` is true."""
+        return Characters(self.points[np.repeat(mask, self.lengths)], self.lengths[mask], self.present[mask])
 
     def cut(self, length: int) -> NDArray[Any]:
-        """The code points of no more than the first ``length`` characters of each string."""
+        """The code points of the first ``length`` characters of each string."""
         if self.lengths.max(initial=0) <= length:
             return self.points
-        begins = np.cumsum(self.lengths) - self.lengths
-        places = np.arange(len(self.points)) - np.repeat(begins, self.lengths)
-        kept: NDArray[Any] = self.points[places < length]
-        return kept
+        starts = np.cumsum(self.lengths) - self.lengths
+        offsets = np.arange(len(self.points)) - np.repeat(starts, self.lengths)
+        points: NDArray[Any] = self.points[offsets < length]
+        return points

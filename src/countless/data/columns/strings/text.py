@@ -14,8 +14,8 @@ from countless.data.columns.strings.characters import Characters
 from countless.errors import ModelFileError
 from countless.json_forms import fields_in, plain
 
-MOST_RARE = 1_000  # rare characters that a pattern can distinguish; the others are one nameless letter
-NAMELESS = "\uffff"  # no character
+MOST_RARE = 1_000  # rare characters that a pattern can distinguish; the others are one letter
+OTHER_RARE = "\uffff"  # that letter: not a character
 AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL, in this order (countless.spec.TextSpec)
 
 
@@ -23,10 +23,10 @@ AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL, in this order (countless.spe
 class TextColumn:
     """A column of strings that are modelled character by character.
 
-    ``characters`` is the alphabet, in the order of code points, with how often each occurs in ``frequencies``. ``rare``
-    has the other characters, which the model knows only as UNKNOWN, with the same. Strings of more than ``length``
-    characters are cut there: ``cut`` of them, which are ``beyond`` characters longer on average. If ``estimated``, the
-    number of ``distinct`` strings is an estimate.
+    ``characters`` is the alphabet, in the order of code points; ``frequencies`` says how often each character occurs.
+    ``rare`` has the other characters with their frequencies; to the model they are all UNKNOWN. Strings of more than
+    ``length`` characters are cut there: that happens to ``cut`` strings, which are ``beyond`` characters longer on
+    average. If ``estimated``, the number of ``distinct`` strings is an estimate.
     """
 
     name: str
@@ -44,42 +44,42 @@ class TextColumn:
 
     @cached_property
     def letters(self) -> Letters:
-        """The characters that patterns about this column distinguish."""
+        """The characters that patterns on this column can distinguish."""
         ranked = sorted(self.rare, key=lambda item: (-item[1], item[0]))
-        told, others = ranked[:MOST_RARE], ranked[MOST_RARE:]
+        rare, others = ranked[:MOST_RARE], ranked[MOST_RARE:]
         if others:
-            told = [*told, (NAMELESS, sum(count for _, count in others))]
+            rare = [*rare, (OTHER_RARE, sum(count for _, count in others))]
         unknown = sum(count for _, count in self.rare)
-        counts = np.array([*self.frequencies, *(count for _, count in told)], dtype=np.float64)
-        symbols = np.array([*range(len(self.characters)), *[len(self.characters)] * len(told)], dtype=np.int64)
+        counts = np.array([*self.frequencies, *(count for _, count in rare)], dtype=np.float64)
+        symbols = np.array([*range(len(self.characters)), *[len(self.characters)] * len(rare)], dtype=np.int64)
         shares = np.ones(len(symbols))
-        shares[len(self.characters) :] = [count / unknown for _, count in told]
+        shares[len(self.characters) :] = [count / unknown for _, count in rare]
         stop = 1.0 / max(1.0, self.beyond) if self.cut else 0.0
-        return Letters(self.characters + "".join(character for character, _ in told), symbols, shares, counts, stop)
+        return Letters(self.characters + "".join(character for character, _ in rare), symbols, shares, counts, stop)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
-        found: dict[str, Any] = plain(self)
-        return found
+        data: dict[str, Any] = plain(self)
+        return data
 
     @classmethod
     def from_json(cls, data: Any) -> TextColumn:
         """The column that :meth:`to_json` wrote."""
         column = cls(**fields_in(cls, data))
-        every = column.characters + "".join(character for character, _ in column.rare)
-        whole = (
+        all_characters = column.characters + "".join(character for character, _ in column.rare)
+        is_consistent = (
             len(column.frequencies) == len(column.characters)
             and all(len(character) == 1 for character, _ in column.rare)
-            and len(set(every)) == len(every)
+            and len(set(all_characters)) == len(all_characters)
         )
-        if not whole:
+        if not is_consistent:
             raise ModelFileError(f'the schema is damaged (the text column "{column.name}"): fit the model again')
         return column
 
 
 @dataclass(frozen=True, eq=False)
 class Strings:
-    """Rows of a text column as symbols (rows, length + 1): characters, then END or CUT; or NULL. Beyond is END."""
+    """Rows of a text column as symbols (rows, length + 1): characters, then END or CUT; or NULL. The rest is END."""
 
     symbols: NDArray[Any]
     lengths: NDArray[np.int32]  # symbols of each row, the last one included
@@ -106,17 +106,18 @@ class Alphabet:
         """The symbols of every string."""
         symbols = np.full((len(strings.lengths), self.length + 1), self.end, dtype=self.dtype)
         lengths = np.minimum(strings.lengths, self.length).astype(np.int32)
-        symbols[np.arange(self.length + 1) < lengths[:, None]] = self._told(strings.cut(self.length))
+        symbols[np.arange(self.length + 1) < lengths[:, None]] = self._symbols_of(strings.cut(self.length))
         symbols[strings.lengths > self.length, self.length] = self.cut
         symbols[~strings.present, 0] = self.null
         return Strings(symbols, lengths + 1)
 
-    def _told(self, points: NDArray[Any]) -> NDArray[Any]:
+    def _symbols_of(self, points: NDArray[Any]) -> NDArray[Any]:
+        """The symbol of each code point."""
         if points.dtype == np.uint8 or points.max(initial=0) < len(self._symbols):
             return self._symbols.take(points)
-        told: NDArray[Any] = self._symbols[np.minimum(points, len(self._symbols) - 1)]
-        told[points >= len(self._symbols)] = self.unknown
-        return told
+        symbols: NDArray[Any] = self._symbols[np.minimum(points, len(self._symbols) - 1)]
+        symbols[points >= len(self._symbols)] = self.unknown
+        return symbols
 
 
 def symbol_type(column: TextColumn) -> np.dtype[Any]:
