@@ -80,5 +80,5 @@ class ExactRows:
     def total(self) -> Estimate:
         return self.table.estimate(self.question)
 
-    def joint_of(self, places: Sequence[int], groups: int) -> Joint:
-        return self.table.joint([self.table.schema.names[place] for place in places], self.question)
+    def joint_of(self, indexes: Sequence[int], groups: int) -> Joint:
+        return self.table.joint([self.table.schema.names[index] for index in indexes], self.question)

@@ -12,7 +12,7 @@ from countless.estimator.calibration.conformal import Calibration, width
 from countless.estimator.calibration.posterior import left_out_posteriors
 
 
-def interval_facts(calibration: Calibration, total: int, evidence_rows: int | None) -> dict[str, Any]:
+def describe_intervals(calibration: Calibration, total: int, evidence_rows: int | None) -> dict[str, Any]:
     """The level of the error bars, and how good they are on the calibration questions, each judged by the others.
 
     These are the error bars of default answers about a table of ``total`` rows, of which ``evidence_rows`` are stored;

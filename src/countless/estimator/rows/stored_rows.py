@@ -45,7 +45,7 @@ def stored_rows(
     schema: Schema, runtimes: Runtimes, evidence: Evidence, question: Question, count: int, seed: int
 ) -> Sample:
     """Up to ``count`` different evidence rows that satisfy a question, chosen at random; perhaps none."""
-    places = np.flatnonzero(evidence.marks(question))
+    places = np.flatnonzero(evidence.matches(question))
     rng = np.random.default_rng([seed, STORED_STREAM])
     places = rng.choice(places, min(count, len(places)), replace=False)
     coded = evidence.rows.schema.coded
