@@ -365,10 +365,10 @@ class QuestionMethods:
         Female   16192   35
         Male     32650   38
         """
-        from countless.estimator.answers.aggregates.aggregates import answered
+        from countless.estimator.answers.aggregates.aggregates import answer_select
 
         model = self._model
-        return answered(self._question, model.compiler, model.outer, sql, model.calibration, intervals, least_hits)
+        return answer_select(self._question, model.compiler, model.outer, sql, model.calibration, intervals, least_hits)
 
     def _question(self, where: Where | None) -> PreparedQuestion:
         """The prepared question for ``where``; None is every row."""

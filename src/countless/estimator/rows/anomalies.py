@@ -112,7 +112,7 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
         oddities = np.divide(mine, most, out=np.zeros(len(found)), where=most > 0)
         values = Values(column)
         for place, row in enumerate(asked.tolist()):
-            expected = values.like_the_tables(int(found.codes[chosen[place]]), MIDDLE)
+            expected = values.plausible_value_at(int(found.codes[chosen[place]]), MIDDLE)
             blame = _Blame(index, float(mine[place]), expected, float(found.probabilities[chosen[place]]))
             odd[row].append((float(oddities[place]), blame))
     texts_at = [index for index, column in enumerate(schema.columns) if column.is_text and runtimes.texts]

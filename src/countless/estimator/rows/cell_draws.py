@@ -38,7 +38,7 @@ class CellDraws:
         """A value of a column for each row."""
         codes = self._codes[index]
         if index not in self._filtered:
-            return self._values[index].drawn(codes, rng)
+            return self._values[index].draw(codes, rng)
         points = rng.random((len(codes), 2)).tolist()
         return [self._value(index, row, *ways) for row, ways in enumerate(points)]
 
@@ -76,10 +76,10 @@ class CellDraws:
         """A value of the row's cell: in which of its pieces, and how far on the way through it."""
         values, cell, box = self._values[index], int(self._codes[index][row]), int(self._boxes[row])
         if cell == self._nulls[index] or index not in self._cells[box]:
-            return values.like_the_tables(cell, way)
+            return values.plausible_value_at(cell, way)
         pieces, shares = self._allowed(box, index, cell)
         if not pieces:
-            return values.like_the_tables(cell, way)
+            return values.plausible_value_at(cell, way)
         piece = pieces[min(int(np.searchsorted(shares, which * shares[-1], side="right")), len(pieces) - 1)]
         key = piece.told if way == TOLD else values.key(cell, piece.start + way * (piece.end - piece.start))
         return values.between(piece.low, piece.high, key)

@@ -114,10 +114,10 @@ class _Filler:
             found = completions_of(self.schema, self.runtimes, symbols[missing], texts, index, column.null)
             if self.rng is None:
                 entries = typical(found, column)
-                values = [self.values[index].like_the_tables(code, MIDDLE) for code in found.codes[entries].tolist()]
+                values = [self.values[index].plausible_value_at(code, MIDDLE) for code in found.codes[entries].tolist()]
             else:
                 entries = found.at(self.rng.random(len(found)))
-                values = self.values[index].drawn(found.codes[entries], self.rng)
+                values = self.values[index].draw(found.codes[entries], self.rng)
                 for position, digits in zip(positions, to_digits(found.codes[entries], column.radices), strict=True):
                     symbols[missing, position] = digits
             cells.add(rows.first + missing, column.name, values, found.probabilities[entries].tolist())
