@@ -51,8 +51,9 @@ class Shape:
     """The features of a question that its error depends on.
 
     ``filters`` is the number of filtered columns, ``single`` how many of them have a filter on a single value, and
-    ``union`` whether there is an OR. A question is ``vague`` if the model evaluates it approximately, such as a function
-    of a grid's values by its knots. ``steps`` is the number of substring counts that were chained to answer it.
+    ``union`` whether there is an OR. A question is ``vague`` if the model evaluates it approximately, such as a
+    function of a grid's values by its knots. ``steps`` is the number of substring counts that were chained to answer
+    it.
     """
 
     filters: int = 0

@@ -16,8 +16,8 @@ def describe_intervals(calibration: Calibration, total: int, evidence_rows: int 
     """The level of the error bars, and how good they are: each calibration question is judged by the others.
 
     These are the error bars of default answers about a table of ``total`` rows, of which ``evidence_rows`` are stored;
-    None if no rows are stored. ``coverage`` is the share of questions whose true count is within the bar, ``width`` the median
-    factor between the ends of a bar (both at least one row), by predicted rows.
+    None if no rows are stored. ``coverage`` is the share of questions whose true count is within the bar. ``width`` is
+    the median factor between the ends of a bar (both at least one row), by predicted rows.
     """
     bars = calibration.left_out_bars(total) if evidence_rows is None else _fused_bars(calibration, total, evidence_rows)
     inside = []
