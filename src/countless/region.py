@@ -21,16 +21,16 @@ from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automata.language import Language
 from countless.cached_property import cached_property
 
-FREE = 0  # the state in which nothing further is asked, so that the remaining positions can stay MASKed
+FREE = 0  # the state after which everything is allowed, so that the remaining positions stay MASK
 START = 1  # the state before any symbol is read, unless everything is allowed
 
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """How an automaton reads one position. Both arrays have a row per state and a column per symbol, MASK last.
+    """The transitions of an automaton at one position. Arrays have a row per state and a column per symbol, MASK last.
 
-    ``weights`` are in [0, 1]: 0 forbidden, 1 allowed, between: partly. A state other than FREE reads a symbol; FREE
-    reads only MASK, and stays FREE. ``next`` is the state after the symbol.
+    ``weights`` are from 0 (forbidden) to 1 (allowed); values between are partly allowed. A state other than FREE reads
+    a symbol; FREE reads only MASK and stays FREE. ``next`` is the state after the symbol.
     """
 
     weights: FloatArray
@@ -38,14 +38,14 @@ class Transitions:
 
     @classmethod
     def of(cls, weights: NDArray[Any], following: NDArray[Any] | int) -> Transitions:
-        """The tables of the states from START on, completed with FREE and MASK."""
+        """The transitions of the states from START on, with FREE and MASK added."""
         states, size = weights.shape
-        whole = np.zeros((states + 1, size + 1))
-        whole[START:, :size] = weights
-        whole[FREE, size] = 1.0
-        after = np.zeros((states + 1, size + 1), dtype=np.int64)
-        after[START:, :size] = following
-        return cls(whole, after)
+        all_weights = np.zeros((states + 1, size + 1))
+        all_weights[START:, :size] = weights
+        all_weights[FREE, size] = 1.0
+        next_states = np.zeros((states + 1, size + 1), dtype=np.int64)
+        next_states[START:, :size] = following
+        return cls(all_weights, next_states)
 
 
 class Constraint(Protocol):
@@ -53,7 +53,7 @@ class Constraint(Protocol):
 
     @property
     def weights(self) -> NDArray[Any]:
-        """The weight of every code: 0 forbidden, 1 allowed, between: partly."""
+        """The weight of every code, from 0 (forbidden) to 1 (allowed)."""
         ...
 
     @property
@@ -68,12 +68,12 @@ class Constraint(Protocol):
 
     @property
     def start(self) -> int:
-        """The state before any symbol is read; FREE if nothing is asked at all."""
+        """The state before any symbol is read; FREE if everything is allowed."""
         ...
 
     @property
     def derived(self) -> dict[Any, Any]:
-        """What others derived from it and keep with it, by who did."""
+        """A cache of values that other modules derive from the constraint, by module-specific keys."""
         ...
 
     @property
@@ -83,12 +83,12 @@ class Constraint(Protocol):
 
     @property
     def transitions(self) -> tuple[Transitions, ...]:
-        """How each position in turn is read: made when it is first asked for, since most questions do without."""
+        """The transitions at each position, computed at first use, because most questions do not need them."""
         ...
 
 
 def flat_weights(constraint: Constraint) -> NDArray[Any]:
-    """The weights of a constraint as compiled code reads them: in one piece, truth values or doubles."""
+    """The weights of a constraint as compiled code reads them: a contiguous array of booleans or doubles."""
     weights = constraint.weights
     if weights.dtype.char not in "?d":
         weights = weights.astype(np.float64)
@@ -98,8 +98,8 @@ def flat_weights(constraint: Constraint) -> NDArray[Any]:
 class ValueSet:
     """A set of symbols of a one-position column, with a weight each.
 
-    If ``listed``, each symbol matters on its own, so that the position is read even where all are allowed. ``allowed``
-    is how many symbols have a weight, if that is known: some, but not all.
+    If ``listed``, each symbol matters on its own, so that the position is read even if all are allowed. ``allowed`` is
+    the number of symbols with a weight, if it is known and not all of them.
 
     >>> odd = ValueSet(np.array([0.0, 1.0, 0.0, 1.0]))
     >>> odd.transitions[0].weights[odd.start].tolist()
@@ -125,7 +125,7 @@ class ValueSet:
 
     @cached_property
     def transitions(self) -> tuple[Transitions, ...]:
-        """How the position is read."""
+        """The transitions at the position."""
         size = len(self.weights)
         weights = np.zeros((2, size + 1))
         weights[START, :size] = self.weights
@@ -134,7 +134,7 @@ class ValueSet:
 
 
 def _allows_all(weights: NDArray[Any]) -> bool:
-    """Whether every weight is 1; nearly always the first or the last is not."""
+    """Whether every weight is 1. The first and the last are checked first, because one of them is usually not."""
     return bool(weights[0] == 1 and weights[-1] == 1 and weights.min() == 1)
 
 
@@ -149,8 +149,9 @@ def _all_free(size: int) -> IntArray:
 class DigitSet:
     """A set of codes, with a weight each, of a column whose code is written in digits, leading digit first.
 
-    The states are the prefixes that leave something to ask. A prefix under which every code is allowed is FREE: in a
-    range, all but two. If ``listed``, each code matters on its own, and none is.
+    The states are the prefixes under which some codes are allowed, but not all. A prefix under which every code is
+    allowed leads to FREE; in a range, all but two do. If ``listed``, each code matters on its own, and no prefix is
+    FREE.
 
     >>> tens = DigitSet(np.arange(25) >= 12, (5, 5))  # leading digits 3 and 4 with any second, 2 with some
     >>> tens.transitions[0].weights[tens.start].tolist(), tens.transitions[0].next[tens.start].tolist()
@@ -174,35 +175,37 @@ class DigitSet:
 
     @property
     def is_tabulated(self) -> bool:
-        """Whether its transitions are made."""
+        """Whether its transitions are computed."""
         return "transitions" in self.__dict__
 
     def adopt(self, tables: tuple[Transitions, ...]) -> None:
-        """Take transitions that were made in compiled code."""
+        """Set the transitions, which compiled code has computed."""
         self.__dict__["transitions"] = tables
 
     @cached_property
     def transitions(self) -> tuple[Transitions, ...]:
-        """How each digit in turn is read."""
+        """The transitions at each digit."""
         weights, radices = self.weights, self.radices
         leaves = np.zeros(math.prod(radices))
         leaves[: len(weights)] = weights
-        whole = leaves == 1
-        whole[len(weights) :] = True  # digits that make no code, at the very end
-        whole &= not self.listed
+        all_allowed = leaves == 1
+        all_allowed[len(weights) :] = True  # digits after the last code
+        all_allowed &= not self.listed
         tables: list[Transitions] = []
-        some: FloatArray = leaves  # weight of each prefix of the depth below: 1 if any code under it is allowed
-        following: IntArray = np.full(len(leaves), FREE)
+        prefix_weights: FloatArray = leaves  # of each prefix of the next depth: 1 if any code under it is allowed
+        next_states: IntArray = np.full(len(leaves), FREE)
         for radix in reversed(radices):
-            every: BoolArray = whole.reshape(-1, radix).all(axis=1)
-            any_code: BoolArray = np.any((some > 0).reshape(-1, radix), axis=1)
-            asked = ~every & any_code
-            if len(every) == 1:  # the empty prefix always has a state, so that there is one to start in
-                asked = np.array([True])
-            tables.append(Transitions.of(some.reshape(-1, radix)[asked], following.reshape(-1, radix)[asked]))
-            some = any_code.astype(np.float64)
-            following = np.where(asked, START - 1 + np.cumsum(asked), FREE)
-            whole = every
+            prefix_all_allowed: BoolArray = all_allowed.reshape(-1, radix).all(axis=1)
+            any_code: BoolArray = np.any((prefix_weights > 0).reshape(-1, radix), axis=1)
+            has_state = ~prefix_all_allowed & any_code
+            if len(prefix_all_allowed) == 1:  # the empty prefix always has a state, which is the start
+                has_state = np.array([True])
+            tables.append(
+                Transitions.of(prefix_weights.reshape(-1, radix)[has_state], next_states.reshape(-1, radix)[has_state])
+            )
+            prefix_weights = any_code.astype(np.float64)
+            next_states = np.where(has_state, START - 1 + np.cumsum(has_state), FREE)
+            all_allowed = prefix_all_allowed
         return tuple(reversed(tables))
 
 
@@ -210,8 +213,8 @@ class DigitSet:
 class Filter:
     """A constraint and the positions that it reads, in the order it reads them.
 
-    ``seen`` says which values of the evidence rows satisfy it, where these are not the codes of the constraint. At
-    ``most`` so many rows satisfy it, if its column is unique and only so many values can.
+    ``seen`` marks the values of the evidence rows that satisfy it, if these are not the codes of the constraint. If the
+    column is unique and only so many values satisfy the filter, ``most`` is the most rows that can.
     """
 
     positions: tuple[int, ...]
@@ -222,7 +225,7 @@ class Filter:
 
 @dataclass(frozen=True, eq=False)
 class TextFilter:
-    """What is asked of the text column at ``column`` among the table's text columns; ``seen`` as of a filter."""
+    """A filter on the text column at index ``column`` of the text columns; ``seen`` is as in :class:`Filter`."""
 
     column: int
     language: Language
@@ -233,23 +236,23 @@ class TextFilter:
         return TextFilter(self.column, self.language & other.language, seen)
 
     def any(self) -> bool:
-        """Whether there can be a string in it."""
+        """Whether a string can satisfy it."""
         return (self.seen is not None and bool(self.seen.any())) or self.language.any()
 
 
 class Hints(Protocol):
-    """What is known of a box besides its filters: where among the values of one the others hold."""
+    """Hints for sampling a box: which values of a filter's column also satisfy later filters."""
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
-        """For each code of the filter at ``index``, about how often the ``later`` filters hold too; None if unknown."""
+        """For each code of the filter at ``index``, the share of rows that ``later`` filters allow; None if unknown."""
         ...
 
 
 @dataclass(frozen=True)
 class Box:
-    """A conjunction of filters on distinct columns; none at all is the whole table.
+    """A conjunction of filters on distinct columns. A box without filters is the whole table.
 
-    ``hints`` show a sampler where to look, and do not change exact answers.
+    ``hints`` guide the sampler, and do not change exact answers.
     """
 
     filters: tuple[Filter, ...] = ()
@@ -259,10 +262,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Region:
-    """A union of disjoint boxes; no box at all is the empty set.
+    """A union of disjoint boxes; a region without boxes is empty.
 
-    ``cover`` lists the possibly overlapping boxes as the clause wrote them: the largest of them is a lower bound
-    of the union and their sum an upper one. It is empty when the boxes are the cover themselves.
+    ``cover`` has the possibly overlapping boxes of the clause as it was written. The largest of them is a lower bound
+    of the union, and their sum an upper bound. It is empty if the boxes of the clause are disjoint.
     """
 
     boxes: tuple[Box, ...]
@@ -270,10 +273,10 @@ class Region:
 
     @property
     def most(self) -> int | None:
-        """How many rows there can be at most, by its filters on unique columns; None if these do not tell.
+        """The most rows that there can be, by filters on unique columns; None if there is no such bound.
 
-        >>> found = Filter((0,), ValueSet(np.array([1.0, 0.5])), most=1)
-        >>> Region((Box((found,)), Box((found,)))).most, Region((Box((found,)), Box())).most
+        >>> unique = Filter((0,), ValueSet(np.array([1.0, 0.5])), most=1)
+        >>> Region((Box((unique,)), Box((unique,)))).most, Region((Box((unique,)), Box())).most
         (2, None)
         """
         total = 0
