@@ -100,9 +100,8 @@ class ListOf:
     def problem(self, value: Any, path: str) -> str | None:
         if type(value) is not list or not self.least <= len(value) <= self.most:
             return _mismatch(path, value, f"a list of {self.least} to {self.most} items")
-        if self.form == String() and set(map(type, value)) <= {
-            str
-        }:  # a fast path for the values of a column, which may be millions
+        # A fast path for the values of a column, which may be millions.
+        if self.form == String() and set(map(type, value)) <= {str}:
             return None
         check, item_path = self.form.problem, f"{path}[]"
         return next((problem for item in value if (problem := check(item, item_path)) is not None), None)

@@ -250,11 +250,11 @@ def rows_to_keep(name: str, value: Any) -> str:
     >>> rows_to_keep("evidence", 50_000), rows_to_keep("evidence", "2.5%"), rows_to_keep("evidence", "All")
     ('50000', '2.5%', 'all')
     """
-    text = str(value).strip().lower().replace("_", "").replace(",", "")
-    if not isinstance(value, bool) and (text in ("auto", "all", "none") or text.isdecimal()):
-        return "none" if text.isdecimal() and int(text) == 0 else text
-    if re.fullmatch(r"\d+(\.\d+)?%", text, re.ASCII) and 0 < float(text[:-1]) <= 100:
-        return text
+    rows_text = str(value).strip().lower().replace("_", "").replace(",", "")
+    if not isinstance(value, bool) and (rows_text in ("auto", "all", "none") or rows_text.isdecimal()):
+        return "none" if rows_text.isdecimal() and int(rows_text) == 0 else rows_text
+    if re.fullmatch(r"\d+(\.\d+)?%", rows_text, re.ASCII) and 0 < float(rows_text[:-1]) <= 100:
+        return rows_text
     raise OptionError(f"{{{name}}} must be a number of rows, a percentage such as 5%, all or none, not {value!r}")
 
 
@@ -264,13 +264,13 @@ def stored_size(name: str, value: Any) -> str:
     >>> stored_size("text_counts", "500kB"), stored_size("text_counts", 0), stored_size("text_counts", "Auto")
     ('500000', 'none', 'auto')
     """
-    text = str(value).strip()
-    amount = AMOUNT.fullmatch(text)
-    if text.lower() in ("auto", "none"):
-        return text.lower()
-    if isinstance(value, bool) or not (text.isdecimal() or amount is not None):
+    size_text = str(value).strip()
+    amount = AMOUNT.fullmatch(size_text)
+    if size_text.lower() in ("auto", "none"):
+        return size_text.lower()
+    if isinstance(value, bool) or not (size_text.isdecimal() or amount is not None):
         raise OptionError(f"{{{name}}} must be an amount such as 500kB or 2MB, or none, not {value!r}")
-    size = int(float(amount[1]) * UNITS[amount[2].lower()]) if amount is not None else int(text)
+    size = int(float(amount[1]) * UNITS[amount[2].lower()]) if amount is not None else int(size_text)
     return str(size) if size else "none"
 
 

@@ -139,9 +139,8 @@ class Calibration:
             distances[without] = math.inf
         if count >= ENOUGH_KNOWN:
             return self._nearest(distances, count)
-        scores = self._scores[
-            np.argpartition(distances, count // 2)[: count // 2]
-        ]  # so few queries include dissimilar ones
+        # The nearest of so few queries are not all similar: mix their scores with those of an unknown model.
+        scores = self._scores[np.argpartition(distances, count // 2)[: count // 2]]
         return np.concatenate([scores, UNKNOWN_ERRORS[:: max(1, 2 * len(UNKNOWN_ERRORS) // len(scores))]])
 
     @cached_property

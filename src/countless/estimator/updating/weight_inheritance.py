@@ -42,10 +42,8 @@ def heritages(growth: Growth, counts: Sequence[IntArray] | None) -> list[Heritag
         old_column, origin = growth.old.modelled[index], growth.origins[index]
         known_codes = np.flatnonzero(origin != NEW)
         weights = np.ones(len(known_codes)) if counts is None else counts[index][origin[known_codes]] + SMOOTHING
-        old_digits, new_digits = (
-            to_digits(origin[known_codes], old_column.radices),
-            to_digits(known_codes, column.radices),
-        )
+        old_digits = to_digits(origin[known_codes], old_column.radices)
+        new_digits = to_digits(known_codes, column.radices)
         for old_digit, new_digit, old_size, size in zip(
             old_digits, new_digits, old_column.radices, column.radices, strict=True
         ):
