@@ -98,7 +98,7 @@ def test_explain_tells(estimator: Estimator, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("countless.engine.fusion.pair_bounds.TRUSTED", 0.5)
     explanation = estimator.explain("age > 50 AND married AND city = 'Rome'")
     assert explanation.boxes[0].corrected
-    assert f"times {explanation.boxes[0].factor:.3g} by the counts of " in str(explanation)
+    assert f"by a factor of {explanation.boxes[0].factor:.3g} from the counts of " in str(explanation)
     never = estimator.explain("age > 50 AND married AND city = 'Rome'", method="exact")
     assert not never.boxes[0].corrected
 

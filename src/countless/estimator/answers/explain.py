@@ -130,6 +130,8 @@ class Explanation:
         >>> for term, meaning in est.explain("age > 35 AND hours_per_week > 45").legend:
         ...     print(f"{term}: {meaning}")
         fused: the default method: exact counts, evidence rows and the model together
+        evidence rows: random rows of the table in the model file; more of them: fit with --evidence N
+        by search: the column's values were compared one by one, without SQL
         """
         text = str(self)
         return tuple((term, meaning) for term, sign, meaning in TERMS if sign in text)
