@@ -10,7 +10,7 @@ import numpy as np
 
 from countless.arrays import BoolArray, IntArray
 from countless.data.encoding.table import Table as Encoded
-from countless.estimator.answers.aggregates.aggregates import answered
+from countless.estimator.answers.aggregates.aggregates import answer_select
 from countless.estimator.answers.aggregates.result import QueryResult
 from countless.estimator.answers.distributions.joint import Joint
 from countless.estimator.answers.estimate import Estimate
@@ -42,7 +42,7 @@ class ExactTable:
     def query(self, sql: str, calibration: Calibration | None = None) -> QueryResult:
         """The statement's result, as an estimator would find it."""
         prepare: Any = self.prepare  # what aggregates ask of a prepared question, ExactRows has
-        return answered(
+        return answer_select(
             prepare, self._compiler, self._outer, sql, calibration or Calibration(()), calibration is not None
         )
 
@@ -80,5 +80,5 @@ class ExactRows:
     def total(self) -> Estimate:
         return self.table.estimate(self.question)
 
-    def joint_of(self, places: Sequence[int], groups: int) -> Joint:
-        return self.table.joint([self.table.schema.names[place] for place in places], self.question)
+    def joint_of(self, indexes: Sequence[int], groups: int) -> Joint:
+        return self.table.joint([self.table.schema.names[index] for index in indexes], self.question)

@@ -54,14 +54,14 @@ JSON = st.recursive(
     ],
 )
 def test_forms(form: Form, good: list[Any], bad: list[Any]) -> None:
-    assert [form.misfit(value, "it") for value in good] == [None] * len(good)
-    assert all(form.misfit(value, "it") is not None for value in bad)
+    assert [form.problem(value, "it") for value in good] == [None] * len(good)
+    assert all(form.problem(value, "it") is not None for value in bad)
 
 
 @pytest.mark.parametrize("form", [SCHEMA, MANIFEST, CALIBRATION, REPORT])
 @given(value=JSON)
 def test_any_json_is_judged_in_one_short_line(form: Form, value: Any) -> None:
-    message = form.misfit(value, "it")
+    message = form.problem(value, "it")
     assert message is None or ("\n" not in message and len(message) < 400)
 
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 load = Estimator.load
 
-# What answering a plain question does not need is imported when it is first named.
-_LATER = {
+# Names that a plain question does not need are imported at their first use.
+_LAZY = {
     "Check": "countless.estimator.updating.check",
     "Completed": "countless.estimator.rows.completed",
     "CsvFile": "countless.data.sources.csv_files",
@@ -107,9 +107,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module 'countless' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
     return value
 
 

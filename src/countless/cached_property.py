@@ -9,10 +9,11 @@ Value = TypeVar("Value")
 
 
 class cached_property(Generic[Value]):  # noqa: N801 - used as a decorator, like that of functools
-    """What ``functools.cached_property`` is from Python 3.12 on.
+    """A cached property like ``functools.cached_property`` of Python 3.12.
 
-    That of 3.11 has a lock for all objects of a class. A process that is forked while another thread holds it waits
-    for ever. Here two threads may compute the value at the same time, and both get the one that was first stored.
+    That of Python 3.11 has one lock for all objects of a class. If a process is forked while another thread holds the
+    lock, the child process waits for ever. Without a lock, two threads may compute the value at the same time; both get
+    the value that was stored first.
 
     >>> class Circle:
     ...     radius = 2

@@ -10,7 +10,7 @@ from typing import TypeVar
 A = TypeVar("A")
 B = TypeVar("B")
 
-_own = threading.local()
+_thread_state = threading.local()
 
 
 class ComputationCancelledError(Exception):
@@ -26,17 +26,17 @@ def cancellable(is_wanted: Callable[[], bool] | None) -> Iterator[None]:
     Traceback (most recent call last):
     countless.cancellation.ComputationCancelledError
     """
-    before = getattr(_own, "is_wanted", None)
-    _own.is_wanted = is_wanted
+    outer = getattr(_thread_state, "is_wanted", None)
+    _thread_state.is_wanted = is_wanted
     try:
         yield
     finally:
-        _own.is_wanted = before
+        _thread_state.is_wanted = outer
 
 
 def propagate(function: Callable[[A], B]) -> Callable[[A], B]:
     """Wrap ``function`` so that the thread that runs it obeys this thread's cancellation."""
-    is_wanted = getattr(_own, "is_wanted", None)
+    is_wanted = getattr(_thread_state, "is_wanted", None)
 
     def wrapped(argument: A) -> B:
         with cancellable(is_wanted):
@@ -48,7 +48,7 @@ def propagate(function: Callable[[A], B]) -> Callable[[A], B]:
 @contextmanager
 def interrupting(stop: Callable[[], None], every: float = 0.05) -> Iterator[None]:
     """Inside this block, call ``stop`` from another thread, again and again, once the result is no longer wanted."""
-    is_wanted = getattr(_own, "is_wanted", None)
+    is_wanted = getattr(_thread_state, "is_wanted", None)
     if is_wanted is None:
         yield
         return
@@ -70,6 +70,6 @@ def interrupting(stop: Callable[[], None], every: float = 0.05) -> Iterator[None
 
 def check_cancelled() -> None:
     """Raise :class:`ComputationCancelledError` if the surrounding block was cancelled."""
-    is_wanted = getattr(_own, "is_wanted", None)
+    is_wanted = getattr(_thread_state, "is_wanted", None)
     if is_wanted is not None and not is_wanted():
         raise ComputationCancelledError

@@ -9,7 +9,7 @@ from typing import Any
 from countless.errors import OptionError
 from countless.settings import Setting
 
-PREFIX = "csv."  # of an option's name in errors
+PREFIX = "csv."  # of option names in errors
 ENCODINGS = ("utf-8", "utf-16", "latin-1")  # DuckDB reads others only with an extension that it would download
 CSV_OPTIONS: dict[str, Setting] = {
     "delim": Setting("text"),
@@ -35,7 +35,7 @@ CSV_OPTIONS: dict[str, Setting] = {
 SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def csv_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def csv_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options with checked names and types; ``sep`` becomes ``delim``.
 
     >>> csv_options({"sep": ";", "header": True, "nullstr": ["", "NA"]})
@@ -44,10 +44,10 @@ def csv_options(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         OptionError: an unknown name, a value of a wrong type, or ``sep`` beside ``delim``.
     """
-    found = {name: _setting(name).check(PREFIX + name, value) for name, value in given.items()}
-    if "sep" in found and "delim" in found:
+    checked = {name: _setting(name).check(PREFIX + name, value) for name, value in options.items()}
+    if "sep" in checked and "delim" in checked:
         raise OptionError("{csv.sep} and {csv.delim} mean the same: give one of them")
-    return {"delim" if name == "sep" else name: value for name, value in found.items()}
+    return {"delim" if name == "sep" else name: value for name, value in checked.items()}
 
 
 def csv_option_of_text(name: str, text: str) -> Any:
@@ -73,6 +73,6 @@ def csv_option_of_text(name: str, text: str) -> Any:
 def _setting(name: str) -> Setting:
     if name in CSV_OPTIONS:
         return CSV_OPTIONS[name]
-    close = difflib.get_close_matches(str(name), CSV_OPTIONS, 1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    similar = difflib.get_close_matches(str(name), CSV_OPTIONS, 1)
+    hint = f"did you mean {similar[0]!r}? " if similar else ""
     raise OptionError(f"{{csv}} has no option {name!r}: {hint}The options are {', '.join(CSV_OPTIONS)}")

@@ -23,7 +23,7 @@
     ├── ServerError               PostgreSQL cannot be started here
     └── MissingExtraError         an optional dependency is not installed
 
-Every message says what is wrong and how to mend it.
+Every message says what is wrong and how to fix it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class EmptyTableError(DataError):
 class QueryError(CountlessError):
     """A question that cannot be answered.
 
-    ``clause`` is the text that was asked and ``span`` the half-open range of characters at fault, where it is
-    known; ``str(error)`` then underlines the spot.
+    ``clause`` is the text of the question, and ``span`` the half-open range of characters with the error, if it is
+    known; ``str(error)`` then underlines it.
     """
 
     def __init__(self, message: str, clause: str | None = None, span: tuple[int, int] | None = None) -> None:
@@ -99,14 +99,14 @@ class NoTextModelError(UnsupportedQueryError):
 class QueryTooLargeError(QueryError):
     """The clause needs more disjoint boxes, enumerated combinations, time or memory than the limit.
 
-    ``is_final`` says that time or memory was spent on it: another way to answer it is not tried.
+    ``is_final`` says that the time or memory is used up, so that no other way to answer is tried.
     """
 
     is_final = False
 
 
 def is_final(error: QueryError) -> bool:
-    """Whether it is too late to try another way."""
+    """Whether no other way to answer may be tried."""
     return isinstance(error, QueryTooLargeError) and error.is_final
 
 
@@ -137,11 +137,11 @@ class OptionError(CountlessError):
 
     def shown(self, label: Callable[[str], str]) -> str:
         """The message, with each option called by its ``label``."""
-        return re.sub(r"\{([a-z_.]+)\}", lambda name: label(name[1]), self.message)
+        return re.sub(r"\{([a-z_.]+)\}", lambda match: label(match[1]), self.message)
 
 
 class SourceOptionError(OptionError, SourceError):
-    """An option that chooses what to read of a source does not go with it, such as a table of a file."""
+    """An option that does not apply to the source, such as the name of a table for a file."""
 
 
 class TrainingError(CountlessError):
@@ -171,7 +171,7 @@ def underline(text: str, start: int, end: int) -> str:
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     line_end = len(text) if line_end < 0 else line_end
-    if line_end - line_start > LONG_LINE:  # show the part around the spot
+    if line_end - line_start > LONG_LINE:  # show the part around the error
         line_start = max(line_start, start - LONG_LINE // 4)
         line_end = min(line_end, line_start + LONG_LINE)
     width = max(1, min(end, line_end) - start)

@@ -1,6 +1,6 @@
 """Plugins of installed packages, found by their entry points: commands, data sets and pictures.
 
-Reading the metadata of all packages takes some milliseconds: it is done only for names that are not the product's own.
+Reading the metadata of all packages takes some milliseconds, so it is done only for names that are not built in.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def installed(group: str) -> dict[str, EntryPoint]:
 
 
 def load(entry: EntryPoint) -> Any:
-    """Import what an entry point names; an error says which package to install or to remove."""
+    """The object that an entry point names; a :class:`CountlessError` if it cannot be imported."""
     try:
         return entry.load()
     except (ImportError, AttributeError) as error:

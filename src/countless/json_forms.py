@@ -1,7 +1,7 @@
 """Validation of the JSON sections of a model file: their keys, types and bounds.
 
-A *form* describes one JSON value. Keys that a form does not name may hold anything, so that a newer file with more of
-them can still be read. Whether sections fit each other is not said here but where they are read.
+A *form* describes one JSON value. Keys that a form does not name may have any value, so that newer files with more keys
+can still be read. Whether sections match each other is checked where they are read.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, Protocol
 
 from countless.errors import ModelFileError
 
-MOST_ROWS = 1 << 53  # of a table: beyond, a float does not hold every count
-LARGEST = (1 << 31) - 1  # of sizes of networks, lengths and counts of things that are stored
+MOST_ROWS = 1 << 53  # of a table: a float cannot represent every larger count
+LARGEST = (1 << 31) - 1  # bound of sizes of networks, lengths, and numbers of stored items
 MOST_POSITIONS = 1 << 16  # of a model
-MOST_ORDERS = 1 << 10  # of a model's columns: the engine holds the weights once for each
+MOST_ORDERS = 1 << 10  # of a model's columns: the engine has a copy of the weights for each
 MOST_BLOCKS = 1 << 12  # of a network
-MOST_SHOWN = 60  # characters of a bad value that an error shows
+MOST_SHOWN = 60  # characters of a bad value in an error message
 
 
 class Form(Protocol):
     """Describes a JSON value."""
 
-    def misfit(self, value: Any, at: str) -> str | None:
-        """What is wrong with ``value``, which stands ``at`` some place of a section; None if nothing is."""
+    def problem(self, value: Any, path: str) -> str | None:
+        """What is wrong with the ``value`` at ``path`` of a section; None if it is right."""
         ...
 
 
@@ -34,8 +34,8 @@ class Form(Protocol):
 class Boolean:
     """True or false."""
 
-    def misfit(self, value: Any, at: str) -> str | None:
-        return None if type(value) is bool else _says(at, value, "true or false")
+    def problem(self, value: Any, path: str) -> str | None:
+        return None if type(value) is bool else _mismatch(path, value, "true or false")
 
 
 @dataclass(frozen=True)
@@ -45,38 +45,38 @@ class Whole:
     least: int = 0
     most: int = LARGEST
 
-    def misfit(self, value: Any, at: str) -> str | None:
+    def problem(self, value: Any, path: str) -> str | None:
         if type(value) is int and self.least <= value <= self.most:
             return None
-        return _says(at, value, f"a whole number from {self.least} to {self.most}")
+        return _mismatch(path, value, f"a whole number from {self.least} to {self.most}")
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number between bounds; a finite one, unless a measurement that went astray may be stored as well."""
+    """A number between bounds. If not ``finite``, it may be NaN or infinite, such as the loss of a failed training."""
 
     least: float = -1e300
     most: float = 1e300
     finite: bool = True
 
-    def misfit(self, value: Any, at: str) -> str | None:
+    def problem(self, value: Any, path: str) -> str | None:
         if type(value) in (int, float) and self.least <= value <= self.most:  # NaN is in no range
             return None
         if type(value) is float and not self.finite and not math.isfinite(value):
             return None
-        return _says(at, value, f"a number from {self.least:g} to {self.most:g}")
+        return _mismatch(path, value, f"a number from {self.least:g} to {self.most:g}")
 
 
 @dataclass(frozen=True)
 class String:
-    """A string that ``pattern`` matches from begin to end."""
+    """A string that ``pattern`` matches completely."""
 
     pattern: str = ".*"
 
-    def misfit(self, value: Any, at: str) -> str | None:
+    def problem(self, value: Any, path: str) -> str | None:
         if type(value) is str and (self.pattern == ".*" or re.fullmatch(self.pattern, value)):
             return None
-        return _says(at, value, "a string" if self.pattern == ".*" else f"a string such as {self.pattern}")
+        return _mismatch(path, value, "a string" if self.pattern == ".*" else f"a string such as {self.pattern}")
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class OrNull:
 
     form: Form
 
-    def misfit(self, value: Any, at: str) -> str | None:
-        return None if value is None else self.form.misfit(value, at)
+    def problem(self, value: Any, path: str) -> str | None:
+        return None if value is None else self.form.problem(value, path)
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,14 @@ class ListOf:
     least: int = 0
     most: int = LARGEST
 
-    def misfit(self, value: Any, at: str) -> str | None:
+    def problem(self, value: Any, path: str) -> str | None:
         if type(value) is not list or not self.least <= len(value) <= self.most:
-            return _says(at, value, f"a list of {self.least} to {self.most} items")
-        if self.form == String() and set(map(type, value)) <= {str}:  # the values of a column, which may be millions
+            return _mismatch(path, value, f"a list of {self.least} to {self.most} items")
+        # A fast path for the values of a column, which may be millions.
+        if self.form == String() and set(map(type, value)) <= {str}:
             return None
-        misfit, inside = self.form.misfit, f"{at}[]"
-        return next((found for item in value if (found := misfit(item, inside)) is not None), None)
+        check, item_path = self.form.problem, f"{path}[]"
+        return next((problem for item in value if (problem := check(item, item_path)) is not None), None)
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,10 @@ class Pair:
     first: Form
     second: Form
 
-    def misfit(self, value: Any, at: str) -> str | None:
+    def problem(self, value: Any, path: str) -> str | None:
         if type(value) is not list or len(value) != 2:
-            return _says(at, value, "a pair")
-        return self.first.misfit(value[0], f"{at}[0]") or self.second.misfit(value[1], f"{at}[1]")
+            return _mismatch(path, value, "a pair")
+        return self.first.problem(value[0], f"{path}[0]") or self.second.problem(value[1], f"{path}[1]")
 
 
 @dataclass(frozen=True)
@@ -125,28 +126,28 @@ class MappingOf:
 
     form: Form
 
-    def misfit(self, value: Any, at: str) -> str | None:
+    def problem(self, value: Any, path: str) -> str | None:
         if type(value) is not dict:
-            return _says(at, value, "an object")
-        found = (self.form.misfit(item, f"{at}.{_short(key)}") for key, item in value.items())
-        return next((misfit for misfit in found if misfit is not None), None)
+            return _mismatch(path, value, "an object")
+        problems = (self.form.problem(item, f"{path}.{_short(key)}") for key, item in value.items())
+        return next((problem for problem in problems if problem is not None), None)
 
 
 @dataclass(frozen=True)
 class Record:
-    """An object with some keys that it must have, and others that it may have."""
+    """An object with required keys, and others that are allowed."""
 
     needed: Mapping[str, Form] = field(default_factory=dict)
     allowed: Mapping[str, Form] = field(default_factory=dict)
 
-    def misfit(self, value: Any, at: str) -> str | None:
+    def problem(self, value: Any, path: str) -> str | None:
         if type(value) is not dict:
-            return _says(at, value, "an object")
-        if lacking := [key for key in self.needed if key not in value]:
-            return f"{at} lacks {lacking[0]!r}"
+            return _mismatch(path, value, "an object")
+        if missing := [key for key in self.needed if key not in value]:
+            return f"{path} lacks {missing[0]!r}"
         forms = {**self.needed, **self.allowed}
-        found = (forms[key].misfit(item, f"{at}.{key}") for key, item in value.items() if key in forms)
-        return next((misfit for misfit in found if misfit is not None), None)
+        problems = (forms[key].problem(item, f"{path}.{key}") for key, item in value.items() if key in forms)
+        return next((problem for problem in problems if problem is not None), None)
 
 
 ROWS, COUNT, SIZE = Whole(1, MOST_ROWS), Whole(0, MOST_ROWS), Whole(1)
@@ -202,11 +203,11 @@ SCHEMA = Record(
         "signed": ListOf(String()),
         "calendar": ListOf(CALENDAR_PART, most=MOST_POSITIONS),
         "derived": ListOf(DERIVED, most=MOST_POSITIONS),
-        "csv": Record(),  # each option is checked where they are read
+        "csv": Record(),  # the options are checked where they are read
     },
 )
 
-NETWORK = Record({"kind": String()})  # of any kind: what else its spec holds is checked when it is made ready
+NETWORK = Record({"kind": String()})  # of any kind; its other keys are checked when the runtime is made
 COLUMNS_NETWORK = Record(
     {
         "kind": String(),
@@ -251,7 +252,7 @@ CALIBRATION = Record(
     {"level": Number(1e-9, 1 - 1e-9), "tail": Number(0, 0.5), **{name: ListOf(form) for name, form in _QUERIES.items()}}
 )
 
-_BITS = OrNull(Number(finite=False))  # of a training that diverged
+_BITS = OrNull(Number(finite=False))  # not finite if the training diverged
 _OPTIONS = Record(
     {}, {"batch": OrNull(SIZE), "learning_rate": OrNull(Number(0, 1e9)), "masking": String(), "clock": String()}
 )
@@ -283,34 +284,34 @@ REPORT = Record(
 
 
 def plain(value: Any) -> Any:
-    """A dataclass as JSON has it: an object of its fields, with lists for tuples.
+    """A dataclass as JSON data: an object of its fields, with lists for tuples.
 
     >>> plain(Whole(1, 2)), plain((1, ("a",)))
     ({'least': 1, 'most': 2}, [1, ['a']])
     """
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
-    return [plain(each) for each in value] if isinstance(value, tuple | list) else value
+        return {attribute.name: plain(getattr(value, attribute.name)) for attribute in fields(value)}
+    return [plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def fields_in(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass of this ``kind`` in what :func:`plain` made of one, with tuples for lists."""
-    return {each.name: _tupled(data[each.name]) for each in fields(kind) if each.name in data}
+    """The arguments to make a dataclass of this ``kind`` again from what :func:`plain` made of it."""
+    return {attribute.name: _with_tuples(data[attribute.name]) for attribute in fields(kind) if attribute.name in data}
 
 
-def _tupled(value: Any) -> Any:
-    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+def _with_tuples(value: Any) -> Any:
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
 
 
 def check_section(name: str, form: Form, value: Any) -> None:
-    """Raise a :class:`ModelFileError` that says where ``value``, the section called ``name``, breaks its form."""
-    misfit = form.misfit(value, name)
-    if misfit is not None:
-        raise ModelFileError(f"the model file is damaged: {misfit}; copy it again or fit it again")
+    """Raise a :class:`ModelFileError` if ``value``, the section called ``name``, does not have this form."""
+    problem = form.problem(value, name)
+    if problem is not None:
+        raise ModelFileError(f"the model file is damaged: {problem}; copy it again or fit it again")
 
 
-def _says(at: str, value: Any, wanted: str) -> str:
-    return f"{at} is {_short(value)}, not {wanted}"
+def _mismatch(path: str, value: Any, expected: str) -> str:
+    return f"{path} is {_short(value)}, not {expected}"
 
 
 def _short(value: Any) -> str:

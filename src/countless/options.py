@@ -22,11 +22,11 @@ MOST_SEED = 2**31 - 1
 NATURAL, RANDOM, FALLING, RISING = "natural", "random", "falling", "rising"
 EVEN, BY_ENTROPY = "even", "entropy"
 UNIFORM, NO_MASKING = "uniform", "none"
-TEXT_MASKINGS = ("prefix", "spans", "none")  # what a text model may be trained to skip
+TEXT_MASKINGS = ("prefix", "spans", "none")  # what is masked when a text model is trained
 CLOCKS = ("wall", "processor")
 SCHEDULES = ("stable", "cosine")  # of the learning rate
-DTYPES = ("int8", "float16", "float32")  # in which a model may be stored; it is always evaluated in float32
-LEAST_TEXT_WIDTH = 32  # of a text network whose width is chosen by the table
+DTYPES = ("int8", "float16", "float32")  # of stored weights; models are always evaluated in float32
+LEAST_TEXT_WIDTH = 32  # the smallest width that a fit chooses for a text network
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class EncodeOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        others = {name.casefold() for name in self.no_text}
+        no_text = {name.casefold() for name in self.no_text}
         for name in self.text:
-            if name.casefold() in others:
+            if name.casefold() in no_text:
                 raise OptionError(f'"{name}" is named by {{text}} and by {{no_text}}: name it in one of them only')
 
 
@@ -462,31 +462,32 @@ class FitOptions:
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], **parts: Options | str | None) -> FitOptions:
-        """The options of these parts, or the default ones, with some fields changed by ``keywords``."""
+        """The options of these parts, or the default ones; ``keywords`` override their fields."""
         if (text := parts.get("text_network")) is not None:
             keywords = {"text_model": True, **keywords}
             parts["text_network"] = TextNetwork.preset(text) if isinstance(text, str) else text
-        left, made = dict(keywords), {}
+        unused, checked = dict(keywords), {}
         for field in fields(cls):
             default: Any = field.default
             part: Any = default if parts.get(field.name) is None else parts[field.name]
             if not isinstance(part, type(default)):
                 raise OptionError(f"{{{field.name}}} must be a {type(default).__name__}, not {part!r}")
-            own = () if isinstance(part, TextNetwork) else names(type(part))
-            made[field.name] = part.changed({name: left.pop(name) for name in own if name in left})
-        if left:
-            close = difflib.get_close_matches(next(iter(left)), [*FitKeywords.__annotations__], 1)
-            hint = f": did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"fit() got an unexpected keyword argument {next(iter(left))!r}{hint}")
-        return cls(**made)
+            field_names = () if isinstance(part, TextNetwork) else names(type(part))
+            checked[field.name] = part.changed({name: unused.pop(name) for name in field_names if name in unused})
+        if unused:
+            keyword = next(iter(unused))
+            similar = difflib.get_close_matches(keyword, [*FitKeywords.__annotations__], 1)
+            hint = f": did you mean {similar[0]!r}?" if similar else ""
+            raise TypeError(f"fit() got an unexpected keyword argument {keyword!r}{hint}")
+        return cls(**checked)
 
     @property
     def trains_text(self) -> bool:
-        """Whether a network learns text: if asked, or if no strings are kept."""
+        """Whether a text network is trained: if requested, or if the file holds no strings as evidence."""
         return self.network.text_model or self.storage.evidence == "none"
 
     def to_json(self) -> dict[str, Any]:
-        """Every option by its keyword; those of the text network together."""
+        """Every option by its keyword; the options of the text network are one object."""
         parts = {field.name: getattr(self, field.name).to_json() for field in fields(self)}
         text_network = parts.pop("text_network")
         return {name: value for part in parts.values() for name, value in part.items()} | {"text_network": text_network}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 from countless.errors import OptionError
 
@@ -24,11 +24,11 @@ UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib
 
 @dataclass(frozen=True)
 class Setting:
-    """What a field accepts.
+    """The values that a field accepts.
 
-    ``kind`` is a key of :data:`CONVERSIONS`. ``above`` and ``below`` are bounds that the value must not reach. A
-    setting with a ``help`` text is an option on the command line; its ``flag`` follows from the field's name unless it
-    is given.
+    ``kind`` is a key of :data:`CONVERSIONS`. ``least`` and ``most`` are inclusive bounds, ``above`` and ``below``
+    exclusive ones. A setting with a ``help`` text is an option on the command line. Its ``flag`` follows from the
+    field's name unless it is given.
     """
 
     kind: str
@@ -45,8 +45,8 @@ class Setting:
         """``value`` in the type of the setting; an :class:`OptionError` that names ``name`` if it does not fit."""
         value = CONVERSIONS[self.kind](name, value)
         if self.choices and value not in self.choices:
-            *others, last = self.choices
-            raise OptionError(f"{{{name}}} must be {', '.join(others)} or {last}, not {value!r}")
+            *first, last = self.choices
+            raise OptionError(f"{{{name}}} must be {', '.join(first)} or {last}, not {value!r}")
         if self.kind in ("whole", "number", "seconds") and not self._is_within(value):
             raise OptionError(f"{{{name}}} must be {self._bounds()}, not {value!r}")
         return value
@@ -64,12 +64,9 @@ class Setting:
         return " and ".join(f"{words} {bound}" for words, bound in bounds.items() if bound is not None)
 
 
-def setting(default: Any, kind: str, help: str = "", **about: Any) -> Any:  # noqa: A002 (as Click calls it)
+def setting(default: Any, kind: str, help: str = "", **limits: Any) -> Any:  # noqa: A002 (as Click calls it)
     """A dataclass field with a :class:`Setting`."""
-    return dataclasses.field(default=default, metadata={"setting": Setting(kind, help, **about)})
-
-
-Own = TypeVar("Own", bound="Options")
+    return dataclasses.field(default=default, metadata={"setting": Setting(kind, help, **limits)})
 
 
 @dataclass(frozen=True)
@@ -86,19 +83,19 @@ class Options:
                 checked = setting_of(field).check(self.prefix + field.name, value)
                 object.__setattr__(self, field.name, checked)
 
-    def changed(self: Own, options: Mapping[str, Any]) -> Own:
-        """A copy with other values for some fields."""
+    def changed(self, options: Mapping[str, Any]) -> Self:
+        """A copy with these values of fields."""
         return dataclasses.replace(self, **options) if options else self
 
     def to_json(self) -> dict[str, Any]:
-        """The options as plain data."""
+        """The options as JSON data."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
 def setting_of(field: dataclasses.Field[Any]) -> Setting:
     """The setting of a dataclass field that :func:`setting` made."""
-    found: Setting = field.metadata["setting"]
-    return found
+    described: Setting = field.metadata["setting"]
+    return described
 
 
 def names(options: type[Options]) -> tuple[str, ...]:
@@ -107,7 +104,7 @@ def names(options: type[Options]) -> tuple[str, ...]:
 
 
 def whole(name: str, value: Any) -> int:
-    """A whole number; True and False are none."""
+    """A whole number; True and False are not accepted."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -120,8 +117,8 @@ def number(name: str, value: Any) -> float:
     """A finite number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         raise OptionError(f"{{{name}}} must be a number, not {value!r}")
-    as_given: Any = value
-    return as_given if type(as_given) in (int, float) else float(value)
+    plain: Any = value
+    return plain if type(plain) in (int, float) else float(value)
 
 
 def seconds(name: str, value: Any) -> float:
@@ -132,10 +129,10 @@ def seconds(name: str, value: Any) -> float:
     """
     if isinstance(value, timedelta):
         return value.total_seconds()
-    found = DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is not None and any(found.groups()):
-        hours, minutes, rest = (float(part or 0) for part in found.groups())
-        return 3600 * hours + 60 * minutes + rest
+    match = DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is not None and any(match.groups()):
+        hours, minutes, remainder = (float(part or 0) for part in match.groups())
+        return 3600 * hours + 60 * minutes + remainder
     try:
         return number(name, value)
     except OptionError:
@@ -200,30 +197,30 @@ def types(name: str, value: Any) -> dict[str, str]:
     >>> types("types", {"price": " DECIMAL(9,2)"})
     {'price': 'DECIMAL(9,2)'}
     """
-    found: Mapping[Any, Any] = value if isinstance(value, Mapping) else {"": value}
-    if not all(isinstance(word, str) and word.strip() for pair in found.items() for word in pair):
+    types_by_column: Mapping[Any, Any] = value if isinstance(value, Mapping) else {"": value}
+    if not all(isinstance(word, str) and word.strip() for pair in types_by_column.items() for word in pair):
         raise OptionError(
             f"{{{name}}} must name columns and their types, such as id:UUID or {{'id': 'UUID'}}, not {value!r}"
         )
-    return {column: kind.strip() for column, kind in found.items()}
+    return {column: kind.strip() for column, kind in types_by_column.items()}
 
 
 def texts(name: str, value: Any) -> list[str]:
-    """Strings; one string alone is a list of one."""
-    return [text(name, each) for each in value] if isinstance(value, list | tuple) else [text(name, value)]
+    """A list of strings; a single string becomes a list of one."""
+    return [text(name, item) for item in value] if isinstance(value, list | tuple) else [text(name, value)]
 
 
 def expressions(name: str, value: Any) -> tuple[str, ...]:
-    """The same as a tuple."""
+    """A tuple of strings; a single string becomes a tuple of one."""
     return tuple(texts(name, value))
 
 
 def lengths(name: str, value: Any) -> tuple[int, ...]:
-    """Whole numbers from 2 on that ascend."""
-    found = tuple(whole(name, each) for each in value) if isinstance(value, Iterable) else (0,)
-    if list(found) != sorted(set(found)) or min(found, default=2) < 2:
+    """Ascending whole numbers from 2 on."""
+    result = tuple(whole(name, item) for item in value) if isinstance(value, Iterable) else (0,)
+    if list(result) != sorted(set(result)) or min(result, default=2) < 2:
         raise OptionError(f"{{{name}}} must be whole numbers that ascend from 2, not {value!r}")
-    return found
+    return result
 
 
 def memory_size(name: str, value: Any) -> int:
@@ -253,27 +250,27 @@ def rows_to_keep(name: str, value: Any) -> str:
     >>> rows_to_keep("evidence", 50_000), rows_to_keep("evidence", "2.5%"), rows_to_keep("evidence", "All")
     ('50000', '2.5%', 'all')
     """
-    given = str(value).strip().lower().replace("_", "").replace(",", "")
-    if not isinstance(value, bool) and (given in ("auto", "all", "none") or given.isdecimal()):
-        return "none" if given.isdecimal() and int(given) == 0 else given
-    if re.fullmatch(r"\d+(\.\d+)?%", given, re.ASCII) and 0 < float(given[:-1]) <= 100:
-        return given
+    rows_text = str(value).strip().lower().replace("_", "").replace(",", "")
+    if not isinstance(value, bool) and (rows_text in ("auto", "all", "none") or rows_text.isdecimal()):
+        return "none" if rows_text.isdecimal() and int(rows_text) == 0 else rows_text
+    if re.fullmatch(r"\d+(\.\d+)?%", rows_text, re.ASCII) and 0 < float(rows_text[:-1]) <= 100:
+        return rows_text
     raise OptionError(f"{{{name}}} must be a number of rows, a percentage such as 5%, all or none, not {value!r}")
 
 
 def stored_size(name: str, value: Any) -> str:
-    """A number of bytes, an amount such as ``500kB``, ``none`` or ``auto``; as a number of bytes, or the word.
+    """The number of bytes of an amount such as ``500kB``, or the word ``none`` or ``auto``, as a string.
 
     >>> stored_size("text_counts", "500kB"), stored_size("text_counts", 0), stored_size("text_counts", "Auto")
     ('500000', 'none', 'auto')
     """
-    given = str(value).strip()
-    amount = AMOUNT.fullmatch(given)
-    if given.lower() in ("auto", "none"):
-        return given.lower()
-    if isinstance(value, bool) or not (given.isdecimal() or amount is not None):
+    size_text = str(value).strip()
+    amount = AMOUNT.fullmatch(size_text)
+    if size_text.lower() in ("auto", "none"):
+        return size_text.lower()
+    if isinstance(value, bool) or not (size_text.isdecimal() or amount is not None):
         raise OptionError(f"{{{name}}} must be an amount such as 500kB or 2MB, or none, not {value!r}")
-    size = int(float(amount[1]) * UNITS[amount[2].lower()]) if amount is not None else int(given)
+    size = int(float(amount[1]) * UNITS[amount[2].lower()]) if amount is not None else int(size_text)
     return str(size) if size else "none"
 
 
@@ -299,9 +296,9 @@ CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def _plain(value: Any) -> Any:
-    """A field's value as JSON has it."""
+    """A field's value as JSON data."""
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -9,14 +9,14 @@ ABSENT = "-"
 
 
 class Strong(str):
-    """A field that stands out."""
+    """A field in bold."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Rows under headings. The first ``labels`` columns say what a row is; the others are figures."""
+    """Rows under headings. The first ``labels`` columns are labels of the row; the others are numbers."""
 
     title: str
     headings: tuple[str, ...]
@@ -37,7 +37,7 @@ class Sheet:
         <BLANKLINE>
         A note.
         """
-        rule = "|".join("---" if place < self.labels else "--:" for place in range(len(self.headings)))
+        rule = "|".join("---" if index < self.labels else "--:" for index in range(len(self.headings)))
         lines = [_line(self.headings), f"|{rule}|", *(_line(row) for row in self.rows)]
         return "\n\n".join([f"**{self.title}**", "\n".join(lines), *self.notes])
 

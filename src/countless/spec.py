@@ -1,4 +1,4 @@
-"""Model specifications without weights, which training, the engine and the model file share."""
+"""Specifications of networks, without weights. Training, the engine and the model file share them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ModelSpec:
 
     ``sizes[p]`` is the number of symbols of position ``p``; symbol ``sizes[p]`` is its MASK token. ``orders``
     lists autoregressive orders, each a permutation of the positions: ``order[k]`` is the position at step ``k``.
-    Its *rank* is that ``k``. ``groups`` has the number of positions of each column, in turn; an order visits those
-    of one column in their own order, so that a column can be left after some of its leading positions. The last
-    ``parts`` columns are calendar parts of others: bits of a row leave them out.
+    Its *rank* is that ``k``. ``groups`` has the number of positions of each column; an order visits the positions of a
+    column in sequence, so that the walk can leave a column after some of its leading positions. The last ``parts``
+    columns are calendar parts of others, which do not count for the bits of a row.
 
     Hidden units are sorted by degree, the same in every layer: ``units[d]`` of them have degree ``d``, by default
     about as many of each, from 0 to ``n - 2``. A unit sees positions of rank at most its degree, and the logits of a
@@ -65,15 +65,15 @@ class ModelSpec:
             raise ModelFileError(f"units must share out the {self.hidden} hidden ones over {positions} positions")
         if min(self.units, default=0) < 0:
             raise ModelFileError("there cannot be fewer than 0 units of a degree")
-        later = np.flatnonzero(self.depths)
-        for number in range(len(self.orders)):
-            ranks = self.ranks(number)
-            if np.any(ranks[later] < ranks[later - 1]):
+        non_leading = np.flatnonzero(self.depths)
+        for index in range(len(self.orders)):
+            ranks = self.ranks(index)
+            if np.any(ranks[non_leading] < ranks[non_leading - 1]):
                 raise ModelFileError("an order must visit the positions of a column in their own order")
 
     @property
     def visible(self) -> int:
-        """How many positions come before those of calendar parts."""
+        """How many positions are not of calendar parts."""
         return sum(self.groups[: len(self.groups) - self.parts])
 
     @property
@@ -111,7 +111,7 @@ class ModelSpec:
         )
 
     def narrowed(self) -> ModelSpec:
-        """With as many hidden units as make no more parameters than the same network has for one order."""
+        """The spec with fewer hidden units, so that it has no more parameters than the same network for one order."""
         most = replace(self, orders=self.orders[:1]).parameters
         hidden = self.hidden
         while hidden > 1 and replace(self, hidden=hidden).parameters > most:
@@ -124,7 +124,7 @@ class ModelSpec:
 
     @property
     def lookups(self) -> tuple[str, ...]:
-        """The arrays whose rows are only looked up and added: none."""
+        """The arrays whose rows are only looked up and added. There are none."""
         return ()
 
     @property
@@ -133,9 +133,9 @@ class ModelSpec:
         return tuple(f"blocks.{block}.{half}.weight" for block in range(self.blocks) for half in ("inner", "outer"))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for the model file."""
-        found: dict[str, Any] = plain(self)
-        return found
+        """JSON data for the model file."""
+        data: dict[str, Any] = plain(self)
+        return data
 
     @classmethod
     def from_json(cls, data: Any) -> ModelSpec:
@@ -159,10 +159,10 @@ class TextSpec:
 
     ``grams`` lists lengths of character n-grams that have embeddings of their own, in ``buckets`` by a hash.
     ``hash_ids`` has the number of each symbol, MASK included, in that hash; by default the symbol itself.
-    ``context`` is what else may be known of the row: how many symbols each position of the columns' model has. As
-    there, the one after these is MASK, for what is not known; a hidden layer of ``context_width`` units reads them all.
-    Without a context strings are learned by themselves. With ``gaps`` the model has also learned what follows MASK
-    inside a string.
+    ``context`` has the number of symbols of each position of the columns' network, if the row's other columns are an
+    input. The symbol after these is MASK, for an unknown value. A hidden layer of ``context_width`` units reads all of
+    them. Without a context, strings do not depend on other columns. With ``gaps`` the network has also learned what
+    follows MASK inside a string.
 
     >>> spec = TextSpec(characters=26, length=100)
     >>> spec.unknown, spec.end, spec.cut, spec.null, spec.mask, spec.symbols
@@ -197,22 +197,22 @@ class TextSpec:
 
     @property
     def unknown(self) -> int:
-        """Any character that is not in the alphabet."""
+        """The symbol for a character that is not in the alphabet."""
         return self.characters
 
     @property
     def end(self) -> int:
-        """The string ends here."""
+        """The symbol for the end of a string."""
         return self.characters + 1
 
     @property
     def cut(self) -> int:
-        """The string goes on, but was cut here."""
+        """The symbol for the place where a longer string was cut."""
         return self.characters + 2
 
     @property
     def null(self) -> int:
-        """There is no string."""
+        """The symbol for NULL."""
         return self.characters + 3
 
     @property
@@ -258,7 +258,7 @@ class SharedTextSpec:
     def __post_init__(self) -> None:
         if not self.lengths or len(self.lengths) != len(self.alphabets):
             raise ModelFileError("a text model has at least 1 column, each with an alphabet and a length")
-        if any(list(each) != sorted(set(each)) or min(each, default=0) < 0 for each in self.alphabets):
+        if any(list(alphabet) != sorted(set(alphabet)) or min(alphabet, default=0) < 0 for alphabet in self.alphabets):
             raise ModelFileError("the characters of a column must have ascending numbers")
         for index in range(len(self.lengths)):
             self.column(index)
@@ -277,7 +277,7 @@ class SharedTextSpec:
     @property
     def characters(self) -> int:
         """How many different characters the columns have together."""
-        return 1 + max((number for each in self.alphabets for number in each), default=-1)
+        return 1 + max((number for alphabet in self.alphabets for number in alphabet), default=-1)
 
     @property
     def union(self) -> range:
@@ -291,18 +291,18 @@ class SharedTextSpec:
 
     @property
     def coarse(self) -> tuple[str, ...]:
-        """The arrays whose rounding errors matter least: none."""
+        """The arrays whose rounding errors matter least. There are none."""
         return ()
 
     def column(self, index: int) -> TextSpec:
         """The model of one column, as the engine evaluates it."""
         alphabet = self.alphabets[index]
-        shared = {each.name: getattr(self, each.name) for each in fields(self)[2:]}  # but alphabets and lengths
+        shared = {item.name: getattr(self, item.name) for item in fields(self)[2:]}  # all but alphabets and lengths
         hash_ids = (*alphabet, *self.union[self.characters :])
         return TextSpec(len(alphabet), self.lengths[index], hash_ids=hash_ids, **shared)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for the model file."""
+        """JSON data for the model file."""
         return {"kind": SHARED_TEXT, **plain(self)}
 
     @classmethod

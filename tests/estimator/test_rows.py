@@ -379,7 +379,7 @@ class TestMixed:
     """Columns, and texts that know their row."""
 
     def test_a_column_given_the_rest_and_the_text(self, mixed: Estimator, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(evidence, "LEAST", 0.0)
+        monkeypatch.setattr(evidence, "LEAST_RATIO", 0.0)
         for row in ({"twice": 2, "t": "cat"}, {"twice": 4, "t": "eel"}):
             completed = mixed.complete(row, columns=["kind"])
             tried = np.exp(mixed.log_prob([{"kind": kind} | row for kind in range(3)]))

@@ -9,8 +9,8 @@ from typing import Any
 from countless.errors import QueryTypeError
 
 
-def whole(value: Any, what: str, least: int) -> int:
-    """``value`` as a whole number, which must not be less than ``least``.
+def whole(value: Any, name: str, minimum: int) -> int:
+    """``value`` as a whole number of at least ``minimum``; ``name`` is for the error message.
 
     >>> whole(3, "the seed", 0)
     3
@@ -18,11 +18,11 @@ def whole(value: Any, what: str, least: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise QueryTypeError(f"{what} must be a whole number, not {value!r}") from None
+        raise QueryTypeError(f"{name} must be a whole number, not {value!r}") from None
     if isinstance(value, bool):
-        raise QueryTypeError(f"{what} must be a whole number, not {value!r}")
-    if number < least:
-        raise QueryTypeError(f"{what} must be at least {least}, not {number}")
+        raise QueryTypeError(f"{name} must be a whole number, not {value!r}")
+    if number < minimum:
+        raise QueryTypeError(f"{name} must be at least {minimum}, not {number}")
     return number
 
 

@@ -41,7 +41,8 @@ class Estimator(QuestionMethods):
     Args:
         schema: The columns and their values.
         sections: Weights, counts and rows, as the model file stores them.
-        calibration: What error bars are made from; None makes an estimator without calibrated error bars.
+        calibration: Questions with known counts, from which error bars are made; None makes an estimator without
+            calibrated error bars.
         report: Facts about the fit.
         library: Version of Countless that fitted the model.
 
@@ -71,7 +72,7 @@ class Estimator(QuestionMethods):
         evidence = None if rows is None else Evidence(schema, rows)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
         self._model = AnsweringModel(schema, self._runtimes, self.calibration, self._seed, evidence)
-        self._questions = None
+        self._question_cache = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Estimator:
@@ -90,10 +91,10 @@ class Estimator(QuestionMethods):
         >>> countless.load(path)
         <Estimator of 48,842 rows, 5 columns>
         """
-        return cls._made(store.read(path))
+        return cls._from_contents(store.read(path))
 
     @classmethod
-    def _made(cls, contents: store.Contents) -> Estimator:
+    def _from_contents(cls, contents: store.Contents) -> Estimator:
         schema, calibration = schema_of(contents.schema), Calibration.from_json(contents.calibration)
         return cls(schema, contents.sections, calibration, contents.report, contents.library)
 
@@ -118,7 +119,7 @@ class Estimator(QuestionMethods):
         return Path(path)
 
     def __reduce__(self) -> tuple[Callable[[bytes], Estimator], tuple[bytes]]:
-        """A copy, and a pickle for another process, are made from what the model file would hold."""
+        """Copy and pickle an estimator as the bytes of its model file."""
         return _from_bytes, (store.to_bytes(self._contents()),)
 
     def _contents(self) -> store.Contents:
@@ -175,8 +176,8 @@ class Estimator(QuestionMethods):
         >>> est.calibration_queries(["sex = 'Male'"], [32650])  # this count is exact
         []
         """
-        found = Batch(self._model, clauses).densities()
-        return known_queries(found, truths, self.rows, self._model.evidence)
+        densities = Batch(self._model, clauses).densities()
+        return known_queries(densities, truths, self.rows, self._model.evidence)
 
     def log_prob(self, rows: Any) -> FloatArray:
         """The log-likelihood of rows.
@@ -231,8 +232,8 @@ class Estimator(QuestionMethods):
         """
         from countless.estimator.rows.completion import CompletionOptions, complete
 
-        wanted = None if columns is None else tuple(names_of(columns))
-        options = CompletionOptions(wanted, draws, self._model.checked_seed(seed))
+        names = None if columns is None else tuple(names_of(columns))
+        options = CompletionOptions(names, draws, self._model.checked_seed(seed))
         return complete(self.schema, self._runtimes, rows, options, watch)
 
     def anomalies(self, rows: Any, top: int = 20, *, watch: Watch | None = None) -> Frame:
@@ -252,8 +253,8 @@ class Estimator(QuestionMethods):
             DataError: The rows cannot be read, or have no column of the model.
             UnsupportedQueryError: A text column is among them, and the model has no text model.
 
-        >>> found = est.anomalies([{"age": 30, "sex": "Male"}, {"age": 90, "sex": "Male"}], top=1)
-        >>> found.to_dicts()[0]["row"], found.to_dicts()[0]["column"]
+        >>> unlikely = est.anomalies([{"age": 30, "sex": "Male"}, {"age": 90, "sex": "Male"}], top=1)
+        >>> unlikely.to_dicts()[0]["row"], unlikely.to_dicts()[0]["column"]
         (1, 'age')
         """
         from countless.estimator.rows.anomalies import anomalies
@@ -301,8 +302,8 @@ class Estimator(QuestionMethods):
         from countless.estimator.updating.relearning import RelearningOptions
         from countless.estimator.updating.update import update
 
-        effort = RelearningOptions(epochs, budget, learning_rate, seed)
-        return update(self, self._sections, self._runtimes, rows, replay, effort, listener)
+        options = RelearningOptions(epochs, budget, learning_rate, seed)
+        return update(self, self._sections, self._runtimes, rows, replay, options, listener)
 
     def train(
         self,
@@ -344,9 +345,9 @@ class Estimator(QuestionMethods):
         from countless.estimator.updating.more_training import more_training
         from countless.options import MoreTrainingOptions
 
-        effort = MoreTrainingOptions(budget, epochs, learning_rate, workload)
-        place = None if checkpoint is None else Path(checkpoint)
-        return more_training(self, self._sections, self._runtimes, table, effort, place, listener)
+        options = MoreTrainingOptions(budget, epochs, learning_rate, workload)
+        checkpoint_path = None if checkpoint is None else Path(checkpoint)
+        return more_training(self, self._sections, self._runtimes, table, options, checkpoint_path, listener)
 
     def calibrate(self, table: Any, *, seed: int = 0, listener: Listener | None = None) -> Estimator:
         """Make new error bars, from random questions about the table.
@@ -406,13 +407,13 @@ class Estimator(QuestionMethods):
         >>> est.info()["rows"]
         48842
         """
-        from countless.estimator.calibration.coverage import interval_facts
-        from countless.estimator.info import held_facts, without_history
+        from countless.estimator.calibration.coverage import describe_intervals
+        from countless.estimator.info import describe_contents, without_history
 
-        held = held_facts(self.schema, self._sections, self._runtimes)
+        contents = describe_contents(self.schema, self._sections, self._runtimes)
         evidence = self._model.evidence
-        interval = interval_facts(self.calibration, self.rows, None if evidence is None else evidence.rows.rows)
-        return held | {"interval": interval, "training": without_history(self.report), "library": self.library}
+        interval = describe_intervals(self.calibration, self.rows, None if evidence is None else evidence.rows.rows)
+        return contents | {"interval": interval, "training": without_history(self.report), "library": self.library}
 
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
@@ -420,5 +421,5 @@ class Estimator(QuestionMethods):
 
 def _from_bytes(data: bytes) -> Estimator:
     """The estimator that was pickled as these bytes, perhaps in another process."""
-    load_plugins()  # whose kinds of models it may have
-    return Estimator._made(store.from_bytes(data))
+    load_plugins()  # the model may be of a kind that a plugin brings
+    return Estimator._from_contents(store.from_bytes(data))

@@ -12,8 +12,8 @@ from countless.engine.runtimes import Runtimes
 from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, Sections, StoredRows, StoredSummary, substrings_of
 
 
-def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[str, Any]:
-    """The columns of a table and what the sections of its model hold of them."""
+def describe_contents(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[str, Any]:
+    """The columns of a table, and what the sections of its model file hold."""
     return {
         "rows": schema.rows,
         "columns": [
@@ -41,40 +41,42 @@ def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[s
                 "rare_characters": len(column.rare),
                 "length": column.length,
                 "cut": column.cut,
-                "summary": _summary_facts(runtimes.summaries[index], sections.summaries.get(substrings_of(index))),
+                "summary": _describe_substrings(
+                    runtimes.summaries[index], sections.summaries.get(substrings_of(index))
+                ),
             }
             for index, column in enumerate(schema.texts)
         ],
         "model": sections.networks[COLUMNS].spec if runtimes.columns else None,
         "text_model": sections.networks[TEXT].spec if runtimes.texts else None,
-        "counts": _counts_facts(runtimes.counts, sections.summaries.get(PAIRS)),
+        "counts": _describe_pairs(runtimes.counts, sections.summaries.get(PAIRS)),
         "parameters": sum(network.weights.size for network in sections.networks.values()),
-        "evidence": _evidence_facts(sections.rows.get(EVIDENCE)),
+        "evidence": _describe_evidence(sections.rows.get(EVIDENCE)),
         "compiled": compiled() is not None,
     }
 
 
 def without_history(report: dict[str, Any]) -> dict[str, Any]:
-    """The report of a training without what happened at each step."""
+    """The report of a training without its history, which has an entry for each step."""
     short = {name: value for name, value in report.items() if name != "history"}
     if "text" in report:
         short["text"] = without_history(report["text"])
     return short
 
 
-def _summary_facts(counts: Substrings | None, summary: StoredSummary | None) -> dict[str, Any] | None:
+def _describe_substrings(counts: Substrings | None, summary: StoredSummary | None) -> dict[str, Any] | None:
     if counts is None or summary is None:
         return None
-    facts = {"substrings": len(counts), "threshold": counts.threshold, "bytes": summary.bytes}
-    return facts if counts.sampled is None else {**facts, "sampled_rows": counts.sampled}
+    description = {"substrings": len(counts), "threshold": counts.threshold, "bytes": summary.bytes}
+    return description if counts.sampled is None else {**description, "sampled_rows": counts.sampled}
 
 
-def _evidence_facts(rows: StoredRows | None) -> dict[str, Any] | None:
-    """How many rows of the table are in the file, whole, and how many bytes of it they take."""
+def _describe_evidence(rows: StoredRows | None) -> dict[str, Any] | None:
+    """The number of evidence rows in the model file, and their size in bytes."""
     return None if rows is None else {"rows": rows.arrays["codes-0"].shape[1], "bytes": rows.bytes}
 
 
-def _counts_facts(counts: Counts | None, summary: StoredSummary | None) -> dict[str, Any] | None:
+def _describe_pairs(counts: Counts | None, summary: StoredSummary | None) -> dict[str, Any] | None:
     if counts is None or summary is None:
         return None
     pairs = counts.pairs

@@ -16,7 +16,7 @@ from countless.query.rewrites.derivation import derive
 
 
 def open_table(table: Any, schema: Schema, loading: Loading | None = None) -> Source:
-    """The table with the model's derived columns. A CSV file without options is read with those of the fit.
+    """The table with the model's derived columns. A CSV file without options is read with the options of the fit.
 
     Raises:
         DataError: the table lacks a column of the model, or has it in another kind of type.
@@ -32,10 +32,10 @@ def open_table(table: Any, schema: Schema, loading: Loading | None = None) -> So
 
 
 def require_types(source: Source, schema: Schema) -> None:
-    """An error if a column, one that is not all NULL, is of another kind of type than the model has it in."""
+    """Raise an error if a column has another kind of type than in the model. Columns that are all NULL pass."""
     types = dict(source.columns())
-    for place, name in match_columns(list(types), schema.names).items():
-        kind = schema.columns[place].type
+    for index, name in match_columns(list(types), schema.names).items():
+        kind = schema.columns[index].type
         if are_alike(types[name], kind):
             continue
         quoted = quote_identifier(name)

@@ -20,7 +20,7 @@ def plugin_names() -> list[str]:
 
 
 def load_plugins() -> None:
-    """Import the modules that the environment names, so that they can register what they bring."""
+    """Import the modules that the environment names. They register their model kinds and methods."""
     for name in plugin_names():
         try:
             importlib.import_module(name)
@@ -34,7 +34,7 @@ def load_plugins() -> None:
 
 
 def fingerprint(modules: Iterable[str]) -> str:
-    """What changes when the source of one of the modules does; for results that depend on it."""
+    """A hash of the modules' sources, for cached results that depend on them."""
     digest = hashlib.sha256()
     for name in modules:
         spec = importlib.util.find_spec(name)

@@ -35,7 +35,7 @@ class PreparedQuestion:
     Its methods give the same answers as the estimator's methods of the same names. Threads may share it.
 
     Args:
-        model: What answers the question.
+        model: The model that answers the question.
         where: The condition; None is every row.
         started: When reading the condition began, by the answer clock; None is now.
 
@@ -49,20 +49,20 @@ class PreparedQuestion:
     ) -> None:
         started = answer_clock() if started is None else started
         self._model = model
-        self._counted = Memo()
+        self._cache = Memo()
         self._where = where
         self._question: Question | None = None
         if where is None:
             self._question = Question("TRUE", EVERY_ROW)
         else:
-            self._question = self._plain(where)
-        if self._question is None and not self._read.parameters:
-            self._question = model.compiler.compile(self._read)
+            self._question = self._compile_by_pieces(where)
+        if self._question is None and not self._clause.parameters:
+            self._question = model.compiler.compile(self._clause)
         self._runtimes = model.runtimes.remembering()
-        self._compile_ms = _since(started)
+        self._compile_ms = _ms_since(started)
 
-    def _plain(self, where: Where | Clause) -> Question | None:
-        """The question from filters that are simple, or that are known; None if it must be compiled whole."""
+    def _compile_by_pieces(self, where: Where | Clause) -> Question | None:
+        """The question, compiled filter by filter; None if the condition must be compiled whole."""
         if isinstance(where, str):
             return self._model.filters.by_pieces(where)
         from countless.query.parameters import Clause
@@ -72,15 +72,15 @@ class PreparedQuestion:
         return None
 
     @property
-    def _read(self) -> Clause:
-        """The condition, parsed when it is first asked for."""
+    def _clause(self) -> Clause:
+        """The parsed condition. It is parsed at the first access."""
         from countless.query.parameters import Clause
 
         where = self._where
         assert where is not None
         if isinstance(where, Clause):
             return where
-        return self._counted.once("clause", lambda: self._model.compiler.read(where))
+        return self._cache.once("clause", lambda: self._model.compiler.read(where))
 
     def __call__(self, *values: Any, **named: Any) -> PreparedQuestion:
         """Bind values to the parameters.
@@ -100,7 +100,7 @@ class PreparedQuestion:
                 raise QueryTypeError(f"{self.where} has no parameters: write ? or $name in their places")
             return self
         started = answer_clock()
-        return PreparedQuestion(self._model, self._read.bound(values, named), started)
+        return PreparedQuestion(self._model, self._clause.bound(values, named), started)
 
     @property
     def where(self) -> str:
@@ -109,7 +109,7 @@ class PreparedQuestion:
         >>> est.prepare("age > ?")(80).where
         'age > 80'
         """
-        return self._read.text if self._question is None else self._question.where
+        return self._clause.text if self._question is None else self._question.where
 
     @property
     def question(self) -> Question:
@@ -119,7 +119,7 @@ class PreparedQuestion:
         2
         """
         if self._question is None:
-            raise self._read.unbound()
+            raise self._clause.unbound()
         return self._question
 
     @property
@@ -153,33 +153,39 @@ class PreparedQuestion:
         >>> est.prepare("age > 80").estimate().rows
         148.0
         """
-        method, now = self._model.method(method), today(table_rows)
-        return self._answered(method, particles, summary, now)[1]
+        _, estimate = self._answer(self._model.method(method), particles, summary, today(table_rows))
+        return estimate
 
-    def _answered(
-        self, method: str, particles: int | None, summary: bool, now: int | None
+    def _answer(
+        self, method: str, particles: int | None, summary: bool, table_rows: int | None
     ) -> tuple[Density | None, Estimate]:
-        """The model's density, if it was asked, and the answer."""
-        key = ("estimate", method, particles, summary, now)
-        if not uses_evidence(method):
-            if error := only_evidence(self.question):
-                raise error
-            density, ms = self._density(method, particles, summary)
-            return density, self._counted.once(key, lambda: self._estimate(density, ms, method, now))
-        fusion, asked, ms = self._fused(particles, summary)
-        return asked, self._counted.once(key, lambda: fusion.estimate(asked, method, self._compile_ms + ms, now))
+        """The model's density, if the model was asked, and the estimate."""
+        key = ("estimate", method, particles, summary, table_rows)
+        if uses_evidence(method):
+            fusion, prior, ms = self._fuse(particles, summary)
+            ms += self._compile_ms
+            return prior, self._cache.once(key, lambda: fusion.estimate(prior, method, ms, table_rows))
+        if error := only_evidence(self.question):
+            raise error
+        density, ms = self._density(method, particles, summary)
+        ms += self._compile_ms
+        calibration, rows = self._model.calibration, self._model.schema.rows
+        estimate = self._cache.once(
+            key, lambda: estimate_of(self.question, density, calibration, rows, method, ms, table_rows)
+        )
+        return density, estimate
 
-    def _fused(self, particles: int | None, summary: bool) -> tuple[Fusion, Density | None, float]:
+    def _fuse(self, particles: int | None, summary: bool) -> tuple[Fusion, Density | None, float]:
         """The hits among evidence rows, the model's density if it was asked, and the milliseconds that both took."""
 
-        def counted() -> tuple[Fusion, Density | None, float]:
+        def compute() -> tuple[Fusion, Density | None, float]:
             started = answer_clock()
-            runtimes = self._runtimes if summary else self._bare()
+            runtimes = self._runtimes_for(summary)
             fusion = self._model.fusion(runtimes, self.question)
-            (asked,) = prior_densities(runtimes, [fusion], particles, self._model.seed)
-            return fusion, asked, _since(started)
+            (prior,) = prior_densities(runtimes, [fusion], particles, self._model.seed)
+            return fusion, prior, _ms_since(started)
 
-        return self._counted.once(("fused", particles, summary), counted)
+        return self._cache.once(("fused", particles, summary), compute)
 
     def explain(self, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """Answer, and say how.
@@ -197,7 +203,7 @@ class PreparedQuestion:
         from countless.estimator.answers.explain import explanation
 
         method, question = self._model.method(method), self.question
-        density, estimate = self._answered(method, particles, True, None)
+        density, estimate = self._answer(method, particles, True, None)
         stages = {"parse": self._compile_ms, "answer": estimate.ms - self._compile_ms}
         return explanation(self._model.schema, question, density, estimate, stages)
 
@@ -214,17 +220,17 @@ class PreparedQuestion:
         >>> est.prepare("age > 80").joint(["sex"]).rows.tolist()
         [48.0, 100.0]
         """
-        places = self._places(columns)
-        if twice := [place for place in places if places.count(place) > 1]:
-            raise QueryTypeError(f'"{self._model.schema.names[twice[0]]}" is named twice: name each column once')
-        return self.joint_of(places, len(places) if groups is None else groups)
+        indexes = self._column_indexes(columns)
+        if repeated := [index for index in indexes if indexes.count(index) > 1]:
+            raise QueryTypeError(f'"{self._model.schema.names[repeated[0]]}" is named twice: name each column once')
+        return self.joint_of(indexes, len(indexes) if groups is None else groups)
 
-    def joint_of(self, places: Sequence[int], groups: int) -> Joint:
-        """Like :meth:`joint`, for columns by their index in the schema. Hidden columns are allowed."""
+    def joint_of(self, indexes: Sequence[int], groups: int) -> Joint:
+        """Like :meth:`joint`, for columns given by their indexes in the schema. Hidden columns are allowed."""
         from countless.estimator.answers.distributions.joint import joint
 
         schema, seed, region = self._model.schema, self._model.seed, self.question.region
-        return joint(schema, self._runtimes, region, self.total, places, groups, seed, self._observed)
+        return joint(schema, self._runtimes, region, self.total, indexes, groups, seed, self._observed_groups)
 
     def distribution(
         self, column: str | Sequence[str], *, bins: BinsWanted | None = None, sort: str = "rows"
@@ -244,9 +250,9 @@ class PreparedQuestion:
         """
         from countless.estimator.answers.distributions.distribution import distribution
 
-        started = self._started()
-        found = self.joint(names_of(column))
-        return distribution(self._model.schema, found, self._model.calibration, bins, sort, started)
+        started = self._adjusted_start()
+        joint = self.joint(names_of(column))
+        return distribution(self._model.schema, joint, self._model.calibration, bins, sort, started)
 
     def distributions(self, columns: Sequence[str], *, bins: BinsWanted | None = None) -> list[Distribution]:
         """The distribution of each of several columns.
@@ -264,9 +270,9 @@ class PreparedQuestion:
         from countless.estimator.answers.distributions.marginals import distributions
 
         model, region, total = self._model, self.question.region, self.total
-        places, seed = self._places(columns), self._model.seed
+        indexes, seed = self._column_indexes(columns), self._model.seed
         return distributions(
-            model.schema, self._runtimes, region, total, places, model.calibration, bins, seed, self._observed
+            model.schema, self._runtimes, region, total, indexes, model.calibration, bins, seed, self._observed_groups
         )
 
     def sample(self, count: int = 10, *, seed: int | None = None, stored: bool = True) -> Sample:
@@ -284,24 +290,23 @@ class PreparedQuestion:
         2
         """
         count, seed = whole(count, "the number of rows to draw", 1), self._model.checked_seed(seed)
-        question, evidence = self.question, self._model.evidence
-        on_text = any(box.texts for box in question.region.boxes)
-        if not (stored and on_text and evidence is not None):
-            return self._drawn_by_model(count, seed)
+        question, model = self.question, self._model
+        has_text_filter = any(box.texts for box in question.region.boxes)
+        if not (stored and has_text_filter and model.evidence is not None):
+            return self._draw_by_model(count, seed)
         from countless.estimator.rows.stored_rows import stored_before_drawn
 
-        model = self._model
         return stored_before_drawn(
             model.schema,
             self._runtimes,
-            evidence,
+            model.evidence,
             question,
             count,
             seed,
-            lambda missing: self._drawn_by_model(missing, seed),
+            lambda missing: self._draw_by_model(missing, seed),
         )
 
-    def _drawn_by_model(self, count: int, seed: int) -> Sample:
+    def _draw_by_model(self, count: int, seed: int) -> Sample:
         """Synthetic rows that satisfy the condition."""
         from countless.estimator.rows.sampling import samples
 
@@ -312,31 +317,31 @@ class PreparedQuestion:
             density, _ = self._density()
             if is_certain(question, density) and round(density.value * self._model.schema.rows) == 0:
                 raise NoRowsError(f"no row matches {question.where}: there is nothing to draw")
-        return samples(self._model.schema, self._runtimes, self._drawing(seed), count, seed)
+        return samples(self._model.schema, self._runtimes, self._sample_source(seed), count, seed)
 
-    def _drawing(self, seed: int) -> SampleSource:
-        """What rows are drawn of."""
+    def _sample_source(self, seed: int) -> SampleSource:
+        """The region that rows are drawn from, and the check that a drawn row must pass."""
         from countless.estimator.rows.sampling import WIDER, SampleSource
         from countless.query.rewrites.derived import without_derived
         from countless.query.row_check import RowCheck
 
         if self._where is None:
             return SampleSource(EVERY_ROW)
-        clause, model = self._read, self._model
-        found = self._counted.once("drawing", lambda: model.compiler.compile_for_drawing(clause))
-        if not found.region.boxes and not self.question.certain:
+        clause, model = self._clause, self._model
+        drawing = self._cache.once("drawing", lambda: model.compiler.compile_for_drawing(clause))
+        if not drawing.region.boxes and not self.question.certain:
             raise NoRowsError(f"none of the values that the model knows satisfies {self.where}: {WIDER}")
         masses: list[float] = []
-        if len(found.region.boxes) > 1:
-            (density,) = densities(self._runtimes, [found.region], MODEL_METHOD, None, seed)
+        if len(drawing.region.boxes) > 1:
+            (density,) = densities(self._runtimes, [drawing.region], MODEL_METHOD, None, seed)
             masses = [answer.density for answer in density.answers]
         condition = without_derived(clause.condition, model.schema)
-        return SampleSource(found.region, masses, found.cells, RowCheck(model.schema, condition))
+        return SampleSource(drawing.region, masses, drawing.cells, RowCheck(model.schema, condition))
 
     def __repr__(self) -> str:
         return f"<PreparedQuestion {self.where}>"
 
-    def _places(self, columns: Sequence[str]) -> list[int]:
+    def _column_indexes(self, columns: Sequence[str]) -> list[int]:
         return [self._model.compiler.column(name) for name in names_of(columns)]
 
     @property
@@ -349,46 +354,42 @@ class PreparedQuestion:
         evidence = self._model.evidence
         if evidence is None:
             return None
-        return self._counted.once("evidence", lambda: Hits.of(evidence.rows, evidence.marks(self.question)))
+        return self._cache.once("evidence", lambda: Hits.of(evidence.rows, evidence.matches(self.question)))
 
     @property
-    def _observed(self) -> ObservedGroups | None:
-        """What the evidence says of groups of the condition's rows, beside the model."""
+    def _observed_groups(self) -> ObservedGroups | None:
+        """The evidence about groups of the condition's rows; None without evidence rows."""
         from countless.estimator.answers.distributions.joint import ObservedGroups
 
         hits, model = self.evidence, self._model
         return None if hits is None else ObservedGroups.of(model.schema, hits, self.question, model.calibration)
 
     def _density(
-        self,
-        method: str = MODEL_METHOD,
-        particles: int | None = None,
-        summary: bool = True,
+        self, method: str = MODEL_METHOD, particles: int | None = None, summary: bool = True
     ) -> tuple[Density, float]:
-        """The region's density, and how many milliseconds it took."""
+        """The region's density by the model, and the milliseconds that it took."""
         region, seed = self.question.region, self._model.seed
 
-        def counted() -> tuple[Density, float]:
+        def compute() -> tuple[Density, float]:
             started = answer_clock()
-            (found,) = densities(self._runtimes if summary else self._bare(), [region], method, particles, seed)
-            return found, _since(started)
+            (density,) = densities(self._runtimes_for(summary), [region], method, particles, seed)
+            return density, _ms_since(started)
 
-        return self._counted.once(("density", method, particles, summary), counted)
+        return self._cache.once(("density", method, particles, summary), compute)
 
-    def _estimate(self, density: Density, ms: float, method: str, table_rows: int | None = None) -> Estimate:
-        model, ms = self._model, self._compile_ms + ms
-        return estimate_of(self.question, density, model.calibration, model.schema.rows, method, ms, table_rows)
+    def _runtimes_for(self, summary: bool) -> Runtimes:
+        """The networks, with the exact counts of the file or without."""
+        if summary:
+            return self._runtimes
+        return self._cache.once("no summaries", lambda: self._model.runtimes.without_summaries().remembering())
 
-    def _bare(self) -> Runtimes:
-        return self._counted.once("bare", lambda: self._model.runtimes.without_summaries().remembering())
-
-    def _started(self) -> float:
-        """When the question would have begun, had it been compiled just now."""
+    def _adjusted_start(self) -> float:
+        """The start time of an answer: now, minus the time that compiling took."""
         return answer_clock() - self._compile_ms / 1e3
 
 
 def only_evidence(question: Question) -> UnsupportedQueryError | None:
-    """The error of asking the model alone what only evidence rows can answer."""
+    """The error for a method without evidence, if only evidence rows can answer a filter; None otherwise."""
     if not question.beyond:
         return None
     return UnsupportedQueryError(
@@ -396,6 +397,6 @@ def only_evidence(question: Question) -> UnsupportedQueryError | None:
     )
 
 
-def _since(started: float) -> float:
-    """Milliseconds."""
+def _ms_since(started: float) -> float:
+    """Milliseconds since ``started``, by the answer clock."""
     return (answer_clock() - started) * 1e3

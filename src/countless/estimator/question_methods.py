@@ -1,4 +1,4 @@
-"""The methods of an Estimator that answer questions about its table. Each prepares the question and passes it on."""
+"""The methods of an Estimator that answer questions about its table. Each prepares a question and asks it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class QuestionMethods:
 
     schema: Schema
     _model: AnsweringModel
-    _questions: Memo | None
+    _question_cache: Memo | None
 
     @property
     def rows(self) -> int:
@@ -77,9 +77,9 @@ class QuestionMethods:
         >>> question(35, "Male").estimate().rows
         18658.0
         """
-        if self._questions is None or not isinstance(where, str):
+        if self._question_cache is None or not isinstance(where, str):
             return PreparedQuestion(self._model, where)
-        return self._questions.once(where.strip(), lambda: PreparedQuestion(self._model, where))
+        return self._question_cache.once(where.strip(), lambda: PreparedQuestion(self._model, where))
 
     def keep_questions(self, most: int) -> None:
         """Cache prepared questions, so that later calls with the same SQL text do not compile and count it again.
@@ -92,7 +92,7 @@ class QuestionMethods:
 
         >>> est.keep_questions(100)
         """
-        self._questions = Memo(whole(most, "the number of questions to keep", 1))
+        self._question_cache = Memo(whole(most, "the number of questions to keep", 1))
 
     def estimate(
         self,
@@ -121,8 +121,8 @@ class QuestionMethods:
         Raises:
             QueryError: The condition cannot be answered. The message underlines the problem.
 
-        >>> found = est.estimate("age > 35 AND income = '>50K'")
-        >>> found.rows, found.exact
+        >>> estimate = est.estimate("age > 35 AND income = '>50K'")
+        >>> estimate.rows, estimate.exact
         (9139.0, True)
         >>> print(est.estimate((countless.col("age") > 35) & (countless.col("sex") == "Male")))
         18,658 rows (exact) where "age" > 35 AND "sex" = 'Male'
@@ -157,11 +157,11 @@ class QuestionMethods:
         Raises:
             QueryError: One of the conditions cannot be answered. :meth:`answer_many` answers the others.
 
-        >>> [found.rows for found in est.estimate_many(["age > 35", "sex = 'Male'"])]
+        >>> [estimate.rows for estimate in est.estimate_many(["age > 35", "sex = 'Male'"])]
         [26496.0, 32650.0]
         """
         batch = Batch(self._model, listed(clauses), particles, threads, seed, summary)
-        return [_raised(answer) for answer in batch.estimates(method, today(table_rows))]
+        return [_estimate_or_raise(answer) for answer in batch.estimates(method, today(table_rows))]
 
     def answer_many(
         self,
@@ -188,7 +188,7 @@ class QuestionMethods:
         Returns:
             For each condition its estimate, or the error of that condition (not raised).
 
-        >>> [type(found).__name__ for found in est.answer_many(["age > 35", "size = 3"])]
+        >>> [type(answer).__name__ for answer in est.answer_many(["age > 35", "size = 3"])]
         ['Estimate', 'UnknownColumnError']
         """
         batch = Batch(self._model, listed(clauses), particles, threads, seed, summary)
@@ -231,7 +231,7 @@ class QuestionMethods:
         >>> est.joint(["sex"]).rows.tolist()
         [16192.0, 32650.0]
         """
-        return self._asked(where).joint(columns, groups=groups)
+        return self._question(where).joint(columns, groups=groups)
 
     def distribution(
         self,
@@ -263,7 +263,7 @@ class QuestionMethods:
         Female  32.43%    48   48    48
         148 rows where age > 80, 2 values
         """
-        return self._asked(where).distribution(column, bins=bins, sort=sort)
+        return self._question(where).distribution(column, bins=bins, sort=sort)
 
     def distributions(
         self, columns: Sequence[str], where: Where | None = None, *, bins: BinsWanted | None = None
@@ -281,10 +281,10 @@ class QuestionMethods:
         Raises:
             QueryError: The condition cannot be answered, or a column cannot be used this way.
 
-        >>> [len(found) for found in est.distributions(["sex", "income"], "age > 80")]
+        >>> [len(distribution) for distribution in est.distributions(["sex", "income"], "age > 80")]
         [2, 2]
         """
-        return self._asked(where).distributions(columns, bins=bins)
+        return self._question(where).distributions(columns, bins=bins)
 
     def pieces(self, column: str, where: Where | None = None, *, top: int = 10, least_hits: int = 1) -> StringPieces:
         """Find the most frequent beginnings and endings of a column's strings, such as directories and file types.
@@ -315,8 +315,8 @@ class QuestionMethods:
         index = index_of_name(self.schema, column)
         if self.schema.columns[index].type != TEXT:
             raise QueryTypeError(f'"{column}" holds no strings: beginnings and endings are of strings')
-        asked = self._asked(where)
-        return string_pieces(asked.evidence, index, asked.total, whole(top, "top", 1), least_hits)
+        question = self._question(where)
+        return string_pieces(question.evidence, index, question.total, whole(top, "top", 1), least_hits)
 
     def sample(
         self, count: int = 10, *, where: Where | None = None, seed: int | None = None, stored: bool = True
@@ -341,7 +341,7 @@ class QuestionMethods:
         >>> len(rows), all(row["age"] > 80 for row in rows.to_dicts())
         (3, True)
         """
-        return self._asked(where).sample(count, seed=seed, stored=stored)
+        return self._question(where).sample(count, seed=seed, stored=stored)
 
     def query(self, sql: str, *, intervals: bool = False, least_hits: int = 1) -> QueryResult:
         """Answer a SELECT with aggregates.
@@ -365,17 +365,17 @@ class QuestionMethods:
         Female   16192   35
         Male     32650   38
         """
-        from countless.estimator.answers.aggregates.aggregates import answered
+        from countless.estimator.answers.aggregates.aggregates import answer_select
 
         model = self._model
-        return answered(self._asked, model.compiler, model.outer, sql, model.calibration, intervals, least_hits)
+        return answer_select(self._question, model.compiler, model.outer, sql, model.calibration, intervals, least_hits)
 
-    def _asked(self, where: Where | None) -> PreparedQuestion:
-        """The question that ``where`` asks; None is every row."""
+    def _question(self, where: Where | None) -> PreparedQuestion:
+        """The prepared question for ``where``; None is every row."""
         return PreparedQuestion(self._model) if where is None else self.prepare(where)
 
 
-def _raised(answer: Estimate | CountlessError) -> Estimate:
+def _estimate_or_raise(answer: Estimate | CountlessError) -> Estimate:
     if isinstance(answer, CountlessError):
         raise answer
     return answer

@@ -1,4 +1,4 @@
-"""Stripping: a model for others to have, without rows of its table and without values that no answer needs."""
+"""Stripping: a copy of a model without rows of its table, to give to people who may not see them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from countless.store import Sections
 if TYPE_CHECKING:
     from countless.estimator.estimator import Estimator
 
-DIGESTS = ("table", "digest")  # in a report and in the record of an update: what identifies a table
+DIGESTS = ("table", "digest")  # keys in a report and in the record of an update; their values identify a table
 
 
 def stripped(estimator: Estimator, sections: Sections) -> Estimator:
-    """The estimator without these: :meth:`countless.Estimator.stripped`."""
+    """The estimator without rows, clauses and digests: :meth:`countless.Estimator.stripped`."""
     calibration = estimator.calibration
     queries = tuple(replace(query, where="", hits=0) for query in calibration.queries)
     report = _without_digests(estimator.report)
@@ -30,16 +30,16 @@ def stripped(estimator: Estimator, sections: Sections) -> Estimator:
 
 
 def left_out(estimator: Estimator) -> list[str]:
-    """What of an estimator :func:`stripped` leaves out, for people to read."""
-    evidence, found = estimator.info()["evidence"], []
+    """What :func:`stripped` leaves out of an estimator, for people to read."""
+    evidence, descriptions = estimator.info()["evidence"], []
     if evidence:
-        found.append(f"{evidence['rows']:,} evidence rows of the table")
+        descriptions.append(f"{evidence['rows']:,} evidence rows of the table")
     if count := sum(bool(query.where) for query in estimator.calibration.queries):
-        found.append(f"the texts of {count:,} calibration questions, which have values of random rows in them")
+        descriptions.append(f"the texts of {count:,} calibration questions, which have values of random rows in them")
     report = estimator.report
     if any(_without_digests(part) != part for part in (report, *report.get("updates", ()))):
-        found.append("the digests of the table and of updates")
-    return found
+        descriptions.append("the digests of the table and of updates")
+    return descriptions
 
 
 def _without_digests(report: dict[str, Any]) -> dict[str, Any]:

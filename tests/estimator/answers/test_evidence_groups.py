@@ -340,21 +340,23 @@ class TestFusion:
 
     def test_values_of_a_group_that_the_model_does_not_know(self) -> None:
         values = Values(Column("n", "INTEGER", ("1", "3", "9"), has_null=False))
-        owner, codes = np.array([0, 0, 1]), np.array([0, 1, 2])
+        group_ids, codes = np.array([0, 0, 1]), np.array([0, 1, 2])
         bars = Bars(Calibration(()), 1000, Shape(), certain=False)
-        model = GroupValueDistribution(values, 2, owner, codes, np.array([40.0, 60.0, 0.0]), bars)
+        model = GroupValueDistribution(values, 2, group_ids, codes, np.array([40.0, 60.0, 0.0]), bars)
         sample = ColumnSample.of(values, 2, np.array([1] * 30), np.array([2] * 30), np.array([2] * 30))
         fused = FusedValueDistribution(model, sample, np.array([100.0, 300.0]), np.array([120.0, 400.0]))
         assert fused.means == pytest.approx([2.2, 9.0])
         assert fused.quantiles(Aggregate("median", 0, "0.5"), "DOUBLE") == ["3", "9"]
 
     def test_means_of_few_and_of_many_hits(self) -> None:
-        said = np.array([5.0, 5.0]), np.array([0.5, 0.5]), np.array([1.0, 1.0])
-        owner, amounts = np.array([0, 0] + [1] * 400), np.array([6.0, 6.2] + [8.0, 9.0] * 200)
-        means = fused_means(said, owner, amounts, (np.full(2, 1e5), np.full(2, 1e5)), 0.9)
+        model_moments = np.array([5.0, 5.0]), np.array([0.5, 0.5]), np.array([1.0, 1.0])
+        group_ids, amounts = np.array([0, 0] + [1] * 400), np.array([6.0, 6.2] + [8.0, 9.0] * 200)
+        means = fused_means(model_moments, group_ids, amounts, (np.full(2, 1e5), np.full(2, 1e5)), 0.9)
         assert 5 < means.means[0] < 6
         assert means.means[1] == pytest.approx(8.5, abs=0.01)
         assert means.errors[1] < means.errors[0]
-        everything = fused_means(said, owner, amounts, (np.array([2.0, 400.0]), np.array([2.0, 400.0])), 0.9)
+        everything = fused_means(
+            model_moments, group_ids, amounts, (np.array([2.0, 400.0]), np.array([2.0, 400.0])), 0.9
+        )
         assert everything.means == pytest.approx([6.1, 8.5])
         assert everything.errors.tolist() == [0, 0]

@@ -163,8 +163,8 @@ def test_rows_that_fail_are_drawn_again(readings: Estimator, monkeypatch: pytest
     assert 1 <= len(sample) < 100
     assert len(sample) == matching(sample, "meter > 3") == len(sample.log_probs) == len(sample.cut)
     assert sample.effective_size <= len(sample)
-    assert len(checks) == sampling.ROUNDS
-    assert max(checks) <= 100 * sampling.MOST_FOR_ONE
+    assert len(checks) == sampling.MAX_ROUNDS
+    assert max(checks) <= 100 * sampling.MAX_DRAWS_PER_ROW
     monkeypatch.setattr(RowCheck, "allows", lambda self, columns, cut, rows: np.zeros(rows, dtype=np.bool_))
     with pytest.raises(NoRowsError, match=r"rows were drawn, and none satisfies .* ask for a wider condition"):
         readings.sample(5, where="meter > 3")

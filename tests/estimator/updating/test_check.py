@@ -15,7 +15,7 @@ from countless.data.sources.source import Source, connect
 from countless.data.summaries.substring_counting import StringScans, count_substrings
 from countless.errors import CountlessError, DataError
 from countless.estimator.loading import evidence_of
-from countless.estimator.updating.check import _beside_evidence, _recoded
+from countless.estimator.updating.check import _evidence_drifts, _recoded
 from countless.estimator.updating.drift import text_drift
 
 
@@ -138,7 +138,7 @@ class TestEvidence:
         assert rows is not None
         some = Source.open(connect().sql(WORDS))
         every, texts = _recoded(some if sample is None else some.sampled(sample, 3), fitted.schema)
-        assert [drift.drift for drift in _beside_evidence(fitted.schema, rows, every, texts)] == [0, 0, 0]
+        assert [drift.drift for drift in _evidence_drifts(fitted.schema, rows, every, texts)] == [0, 0, 0]
 
     @pytest.mark.parametrize(
         ("name", "changed"),
@@ -149,7 +149,7 @@ class TestEvidence:
         rows = evidence_of(fitted.schema, fitted._sections)
         assert rows is not None
         every, texts = _recoded(Source.open(moved), fitted.schema)
-        drifts = {drift.column: drift.drift for drift in _beside_evidence(fitted.schema, rows, every, texts)}
+        drifts = {drift.column: drift.drift for drift in _evidence_drifts(fitted.schema, rows, every, texts)}
         assert drifts.pop(name) > 0.1
         assert set(drifts.values()) == {0.0}
         check = fitted.check(moved, queries=0)

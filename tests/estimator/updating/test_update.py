@@ -22,7 +22,7 @@ from countless.data.encoding.table import position_counts
 from countless.data.sources.source import Source, connect
 from countless.errors import DataError, EmptyTableError, OptionError
 from countless.estimator.loading import evidence_of
-from countless.estimator.updating.replay import Old, mixed
+from countless.estimator.updating.replay import ReplayRows, mixed
 from countless.estimator.updating.weight_inheritance import heritages, inherited
 from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
@@ -284,8 +284,8 @@ def test_digits_inherit_from_the_digits_that_had_their_rows(size: int, appended:
 @settings(deadline=None)
 @given(st.integers(1, 50), st.integers(1, 50), st.integers(1, 5_000), st.integers(2, 3_000))
 def test_old_and_new_rows_are_mixed_in_their_shares(drawn: int, new: int, old_rows: int, most: int) -> None:
-    old = Old(np.zeros((drawn, 1), dtype=np.int64), ())
-    fresh = Old(np.ones((new, 1), dtype=np.int64), ())
+    old = ReplayRows(np.zeros((drawn, 1), dtype=np.int64), ())
+    fresh = ReplayRows(np.ones((new, 1), dtype=np.int64), ())
     symbols = mixed(old, fresh, old_rows, most, np.random.default_rng(0)).symbols[:, 0]
     size = min(most, old_rows + new)
     assert len(symbols) == size

@@ -77,7 +77,7 @@ def agrees(where: str, modelled: bool = True) -> None:
     truth = {row[0] for row in connection.execute(f"SELECT t FROM strings WHERE {where}").fetchall()}
     question = compiler.compile(where)
     assert (question.among is None) == modelled, where
-    marked = {(*LISTED, None)[place] for place in np.flatnonzero(evidence.marks(question))}
+    marked = {(*LISTED, None)[place] for place in np.flatnonzero(evidence.matches(question))}
     assert marked == truth, where
     if modelled:
         matching = [text for text in [*STRINGS, None] for _ in range(times(question.region, {"t": text}))]

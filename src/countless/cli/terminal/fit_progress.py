@@ -47,7 +47,7 @@ from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of as of_network
 from countless.estimator.fitting.calibrating import ENOUGH_QUERIES, QUESTIONS
-from countless.estimator.fitting.fit import fit_by
+from countless.estimator.fitting.fit import fit_with_options
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET
 from countless.options import FitOptions
@@ -225,7 +225,7 @@ def fit_and_save(
     view = FitView(console, on_training, math.inf if budget is None else began + budget)
     try:
         with view:
-            estimator = fit_by(source, options, view, began)
+            estimator = fit_with_options(source, options, view, began)
     except KeyboardInterrupt:
         message = _stopped(view, beside)
         if message is None:

@@ -1,9 +1,10 @@
-"""Filters that one column's value decides: then none of its rows satisfy them, or all do.
+"""Functional dependencies: filters that the value of one column decides. None of its rows satisfy them, or all do.
 
-A package is of one section and one architecture. So of the rows with ``package = 'x'`` either all satisfy
-``architecture <> 'all'``, or none. A model that has seen few rows of the package gives a share between, which no table
-has. Evidence rows show whether it is so: of two rows with the same value of the column, both or neither satisfy the
-other filters. How often they differ, compared with any two rows, is the share of values that count as mixed.
+A package has one section and one architecture. So either all rows with ``package = 'x'`` satisfy
+``architecture <> 'all'``, or none does. A model that was trained on few rows of the package predicts a share between
+0 and 1, which is certainly wrong. Evidence rows show such a dependency: two rows with the same value of the column
+both satisfy the other filters, or neither does. How often they differ, compared with two random rows, is the share of
+values that count as mixed.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from countless.estimator.calibration.posterior import LEAST_COUNT, Posterior, Sa
 from countless.query.question import Question
 from countless.region import Box, Filter
 
-MOST_MIXED = 0.05  # of the values: with more, nothing is decided
+MOST_MIXED = 0.05  # share of mixed values up to which a column counts as deciding the filters
 
 
 @dataclass(frozen=True)
 class Dependency:
-    """What the rows with one value of a column have in common: they satisfy the other filters together, or not.
+    """The rows with one value of a column, if the other filters select all of them or none.
 
     ``part`` has the hits among the evidence rows with that value. The value is one of those whose rows differ with a
     probability of ``mixed``.
@@ -39,14 +40,14 @@ class Dependency:
         """
         part, rows = self.part, float(self.part.total)
         share = min(max(share, self.mixed), 1.0 - self.mixed)
-        none = (1.0 - share) * (part.count == 0 and least <= 0)
-        every = share * (part.count == part.rows and most >= rows)
-        some = self.mixed / (part.rows + 1)  # how likely these hits are if every share is
-        total = none + every + some
-        none, some = none / total, some / total
+        nothing = (1.0 - share) * (part.count == 0 and least <= 0)
+        everything = share * (part.count == part.rows and most >= rows)
+        mixed = self.mixed / (part.rows + 1)  # the likelihood of these hits if every share is equally likely
+        total = nothing + everything + mixed
+        nothing, mixed = nothing / total, mixed / total
         inside = np.clip(ordinary.counts, LEAST_COUNT, rows)
         counts = np.concatenate([[LEAST_COUNT] * 2, inside, [rows] * 2])
-        below = np.concatenate([[0.0, none], none + some * ordinary.below, [none + some, 1.0]])
+        below = np.concatenate([[0.0, nothing], nothing + mixed * ordinary.below, [nothing + mixed, 1.0]])
         return Posterior(counts, below)
 
 
@@ -58,24 +59,24 @@ def dependency(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, questi
     (box,) = boxes
     if len(box.filters) + len(box.texts) < 2:
         return None
-    values = [(rows, one) for one in box.filters if (rows := _rows_of_value(one, runtimes)) is not None]
-    if not values:
+    candidates = [(rows, item) for item in box.filters if (rows := _rows_of_value(item, runtimes)) is not None]
+    if not candidates:
         return None
-    rows, value = min(values, key=lambda each: each[0])
+    rows, value = min(candidates, key=lambda candidate: candidate[0])
     of_value = evidence.count_box(Box((value,)))
     if hits.count not in (0, of_value) or of_value > rows:
         return None
-    others = Box(tuple([one for one in box.filters if one is not value]), box.texts)
-    mixed = evidence.differences(value, others)
+    other_filters = Box(tuple([item for item in box.filters if item is not value]), box.texts)
+    mixed = evidence.differences(value, other_filters)
     if mixed is None or mixed > MOST_MIXED:
         return None
     return Dependency(SampleCount(hits.count, of_value, rows), mixed)
 
 
-def _rows_of_value(item: Filter, runtimes: Runtimes) -> int | None:
-    """How many rows have the one value that a filter asks for; None if it asks for others too."""
+def _rows_of_value(value: Filter, runtimes: Runtimes) -> int | None:
+    """How many rows have the value that a filter asks for; None if it asks for several values."""
     assert runtimes.counts is not None
-    if item.seen is not None:
+    if value.seen is not None:
         return None
-    found = runtimes.counts.filter_counts(item)
-    return found.rows if found.values == 1 else None
+    counts = runtimes.counts.filter_counts(value)
+    return counts.rows if counts.values == 1 else None

@@ -24,13 +24,13 @@ class Estimate:
         sampled: The model's answer is from random sampling; another seed gives a slightly different one.
         hits: Number of evidence rows that match; None if they were not counted.
         evidence_rows: Number of evidence rows in the model file; None if they were not counted.
-        model_rows: The answer of the model alone; None if it was not asked.
+        model_rows: The estimate of the model alone; None if the model was not asked.
         calibrated: False if no calibration question was similar to this one. The error bar is then the widest.
 
-    >>> found = est.estimate("age > 80")
-    >>> print(found)
+    >>> estimate = est.estimate("age > 80")
+    >>> print(estimate)
     148 rows (exact) where age > 80
-    >>> found.low, found.high, found.exact
+    >>> estimate.low, estimate.high, estimate.exact
     (148.0, 148.0, True)
     """
 
@@ -81,10 +81,10 @@ def format_interval(estimate: Estimate) -> str:
     """The error bar of an estimate for people. If both ends print the same number, its width is shown.
 
     >>> from dataclasses import replace
-    >>> found = Estimate("a > 3", 75.2, 0.1, 70.0, 80.0, 0.9, "particles", exact=False, ms=1.0)
-    >>> format_interval(found), format_interval(replace(found, low=75.0, high=75.4))
+    >>> estimate = Estimate("a > 3", 75.2, 0.1, 70.0, 80.0, 0.9, "particles", exact=False, ms=1.0)
+    >>> format_interval(estimate), format_interval(replace(estimate, low=75.0, high=75.4))
     ('70 to 80 at 90%', 'within 1 row at 90%')
-    >>> format_interval(replace(found, rows=75.0, low=75.0, high=75.0, exact=True))
+    >>> format_interval(replace(estimate, rows=75.0, low=75.0, high=75.0, exact=True))
     'exact'
     """
     if estimate.exact:

@@ -1,4 +1,4 @@
-"""The evidence rows of a model: how many of them, and which, satisfy a condition."""
+"""The evidence rows of a model: which of them satisfy a condition, and how many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
 from countless.region import Box, Filter, Region
 
-PAIR_SEED = 0  # of the order in which rows are paired: their own order puts like rows side by side
+PAIR_SEED = 0  # rows are paired in random order, because similar rows may be stored next to each other
 
 
 class Evidence:
@@ -30,31 +30,32 @@ class Evidence:
         self._pairs: dict[int, IntArray] = {}
 
     def hits(self, question: Question) -> SampleCount:
-        """How many of them satisfy the condition."""
+        """How many rows satisfy the condition."""
         count = self._rows_for(question.region).count_region(question.region, question.among)
         return SampleCount(count, self.rows.rows, self._schema.rows)
 
-    def marks(self, question: Question) -> BoolArray:
-        """Which of them do."""
+    def matches(self, question: Question) -> BoolArray:
+        """Which rows satisfy the condition."""
         return self._rows_for(question.region).mark_region(question.region, question.among)
 
     def count_box(self, box: Box) -> int:
-        """How many of them are in a box of columns."""
+        """How many rows are in a box of columns."""
         region = Region((box,))
         return self._rows_for(region).count_region(region)
 
-    def count_strings(self, text: int, pattern: bytes) -> int:
-        """How many of them match a pattern in the text column at ``text`` among these."""
-        index = self._schema.index_of_text(text)
+    def count_strings(self, text_index: int, pattern: bytes) -> int:
+        """How many rows match a pattern; ``text_index`` is the column's index among the text columns."""
+        index = self._schema.index_of_text(text_index)
         column = self.rows.schema.coded[index]
-        marks: BoolArray = np.zeros(column.size, dtype=np.bool_)
-        marks[: len(column.values)] = column.strings.like(pattern)
-        return self._coded.count([(index, marks)])
+        matches: BoolArray = np.zeros(column.size, dtype=np.bool_)
+        matches[: len(column.values)] = column.strings.like(pattern)
+        return self._coded.count([(index, matches)])
 
     def differences(self, value: Filter, others: Box) -> float | None:
-        """How often two rows with one value of a column differ in whether they satisfy ``others``.
+        """How often two rows with the same value of a column differ in whether they satisfy ``others``.
 
-        It is a ratio to how often any two rows would, and not quite 0 where none were seen. None of a hidden column.
+        The result is relative to how often two random rows differ. It is slightly above 0 if no pair differs, and None
+        for a hidden column.
         """
         column = self._coded.column_of(value)
         if column is None:
@@ -63,34 +64,34 @@ class Evidence:
             self._pairs[column] = _pairs_of_rows(self.rows.codes[column])
         pairs = self._pairs[column]
         count = len(pairs) // 2
-        marks = self._rows_for(Region((others,))).mark_some(others, pairs)
-        share = np.count_nonzero(marks) / max(1, 2 * count)
+        matches = self._rows_for(Region((others,))).mark_some(others, pairs)
+        share = np.count_nonzero(matches) / max(1, 2 * count)
         expected = 2.0 * share * (1.0 - share) * count
-        return float((np.count_nonzero(marks[:count] != marks[count:]) + 1.0) / (expected + 1.0))
+        return float((np.count_nonzero(matches[:count] != matches[count:]) + 1.0) / (expected + 1.0))
 
     def _rows_for(self, region: Region) -> CodedRows:
-        """The rows, with calendar parts if the region is about one."""
+        """The coded rows, with calendar parts if the region has a filter on one."""
         if self._schema.calendar:
             visible = self._visible
-            if any(item.positions[0] >= visible for box in region.boxes for item in box.filters):
+            if any(one_filter.positions[0] >= visible for box in region.boxes for one_filter in box.filters):
                 return self._with_calendar
         return self._coded
 
     @cached_property
     def _with_calendar(self) -> CodedRows:
-        """The rows with the codes of hidden columns, which follow from the timestamps."""
-        schema, rows, coded = self._schema, self.rows, len(self._schema.coded)
+        """The coded rows with hidden columns, whose codes follow from the timestamps."""
+        schema, rows, visible = self._schema, self.rows, len(self._schema.coded)
         parts = [part.codes(rows.schema.coded[part.of].values)[rows.codes[part.of]] for part in schema.calendar]
         sizes = [column.size for column in rows.schema.coded]
         return CodedRows(
-            (*rows.codes[:coded], *(own.astype(np.uint16) for own in parts), *rows.codes[coded:]),
-            (*sizes[:coded], *(column.size for column in schema.hidden), *sizes[coded:]),
+            (*rows.codes[:visible], *(codes.astype(np.uint16) for codes in parts), *rows.codes[visible:]),
+            (*sizes[:visible], *(column.size for column in schema.hidden), *sizes[visible:]),
             schema.spans,
         )
 
 
 def _pairs_of_rows(codes: NDArray[Any]) -> IntArray:
-    """Two random rows of each code that has two: the first ones, and then the second ones."""
+    """Two random rows of each code that has at least two: first the first row of each pair, then the second ones."""
     shuffled = np.random.default_rng(PAIR_SEED).permutation(len(codes))
     order = shuffled[np.argsort(codes[shuffled], kind="stable")]
     sorted_codes = codes[order]

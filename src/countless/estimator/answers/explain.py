@@ -11,8 +11,8 @@ from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_
 from countless.query.question import Comparison, Question
 
 MOST_BOXES_SHOWN = 10
-# Words of an explanation: what shows that it is used, and what it means and what one can do about it.
-WORDS = (
+# Terms of an explanation: the text that shows that the term is used, its meaning, and what one can do about it.
+TERMS = (
     ("fused", "fused", "the default method: exact counts, evidence rows and the model together"),
     ("evidence rows", "evidence", "random rows of the table in the model file; more of them: fit with --evidence N"),
     ("model", "\nmodel", "the trained network; it learns more with countless train"),
@@ -40,11 +40,11 @@ class BoxExplanation:
     particles: int
     forward_rows: int
     sampling_error: float | None
-    counted: bool = False  # from exact counts that the model file stores
-    clipped: tuple[str, ...] = ()  # the columns that have no more rows than this, alone or together
-    factor: float = 1.0  # by which the model's answer was corrected, because it is wrong about these columns
+    counted: bool = False  # the density is from exact counts that the model file stores
+    clipped: tuple[str, ...] = ()  # columns whose exact counts limit the density
+    factor: float = 1.0  # the model's density was multiplied by it, to agree with the counts of these columns:
     corrected: tuple[str, ...] = ()
-    contexts: int = 0  # rows of the other columns in which text was read
+    contexts: int = 0  # rows of the other columns for which the text was read
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,23 @@ class Explanation:
     visited: tuple[str, ...]
     skipped: tuple[str, ...]
     stages_ms: dict[str, float]
-    multiplied: bool = False  # a text column and others, or several text columns, as if they were independent
+    multiplied: bool = False  # text and other columns were treated as independent
     beyond: tuple[str, ...] = ()  # filters that only evidence rows can answer
-    counted: bool = False  # by exact counts that are stored with the model, alone
-    table_rows: int = 0  # of the table that was fitted
+    counted: bool = False  # answered by exact counts of the model file alone
+    table_rows: int = 0  # rows of the fitted table
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The fields as a dictionary that can be written as JSON."""
         return asdict(self)
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Literals that the clause looks for and the table does not hold, as sentences."""
+        """One sentence for each literal of the clause that the table does not hold."""
         return tuple(f"{text} does not occur in {item.column}" for item in self.comparisons for text in item.unseen)
 
     @property
-    def _how(self) -> str:
+    def _source(self) -> str:
+        """Where the answer comes from."""
         answer = self.estimate
         if self.counted:
             return "exact counts in the model file"
@@ -85,8 +86,8 @@ class Explanation:
         return "the model, with random sampling" if answer.sampled else "the model, without random sampling"
 
     @property
-    def _evidence(self) -> list[str]:
-        """What evidence rows and the model say, each alone, and why the model was asked or not."""
+    def _evidence_lines(self) -> list[str]:
+        """The answers of the evidence rows and of the model, each alone, and why the model was asked or not."""
         answer = self.estimate
         if answer.hits is None or answer.evidence_rows is None:
             return []
@@ -103,9 +104,9 @@ class Explanation:
     def __str__(self) -> str:
         answer = self.estimate
         lines = [f"{format_rows(answer.rows)} rows  ({format_interval(answer)})"]
-        lines.append(f"method    {answer.method}: {self._how}")
-        lines += self._evidence
-        lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
+        lines.append(f"method    {answer.method}: {self._source}")
+        lines += self._evidence_lines
+        lines += [f"filter    {item.sql}: {_selected_values(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         if self.multiplied:
             lines.append("note      text and the other columns are treated as independent, which may be far off")
@@ -115,8 +116,8 @@ class Explanation:
             lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
             lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
         for number, box in enumerate(self.boxes[:MOST_BOXES_SHOWN], 1):
-            asked = ", then ".join(box.visited) or "every row"
-            lines.append(f"box {number:<5} {asked}: density {box.density:.3g}, {_how(box)}")
+            columns = ", then ".join(box.visited) or "every row"
+            lines.append(f"box {number:<5} {columns}: density {box.density:.3g}, {_how_computed(box)}")
         if len(self.boxes) > MOST_BOXES_SHOWN:
             lines.append(f"          and {len(self.boxes) - MOST_BOXES_SHOWN} more boxes")
         lines.append("time      " + ", ".join(f"{stage} {ms:.2f} ms" for stage, ms in self.stages_ms.items()))
@@ -124,20 +125,20 @@ class Explanation:
 
     @property
     def legend(self) -> tuple[tuple[str, str], ...]:
-        """The words of the explanation that need one, and what each means.
+        """The terms that this explanation uses, and what each means.
 
-        >>> for word, meaning in est.explain("age > 35 AND hours_per_week > 45").legend:
-        ...     print(f"{word}: {meaning}")
+        >>> for term, meaning in est.explain("age > 35 AND hours_per_week > 45").legend:
+        ...     print(f"{term}: {meaning}")
         fused: the default method: exact counts, evidence rows and the model together
         evidence rows: random rows of the table in the model file; more of them: fit with --evidence N
         by search: the column's values were compared one by one, without SQL
         """
-        shown = str(self)
-        return tuple((word, meaning) for word, sign, meaning in WORDS if sign in shown)
+        text = str(self)
+        return tuple((term, meaning) for term, sign, meaning in TERMS if sign in text)
 
 
-def _how(box: BoxExplanation) -> str:
-    """How the density of a box was found."""
+def _how_computed(box: BoxExplanation) -> str:
+    """How the density of a box was computed."""
     if box.counted:
         how = "counted in the table"
     elif not box.particles:
@@ -156,24 +157,26 @@ def _how(box: BoxExplanation) -> str:
     return how
 
 
-def _kept(item: Comparison) -> str:
-    """How much of its column a comparison keeps, and how that is known."""
-    if item.values is None:
-        return f"strings of {item.column} (by an automaton of {item.states:,} state{'s' if item.states != 1 else ''})"
-    if item.cells is None or item.how == "search":
-        return f"{item.values:,} of {item.of:,} values of {item.column} (by {item.how})"
-    text = f"about {100 * item.values / item.of:.3g}% of the {item.of:,} values of {item.column}, "
-    text += "by its knots" if item.how == "knots" else "by interpolation"
-    text += f" in a grid of {item.cells:,} cells"
-    return f"{text}; a value counts as the mean of its cell, whether it occurs or not" if item.equality else text
+def _selected_values(comparison: Comparison) -> str:
+    """How many values of its column a comparison selects, and how they were found."""
+    if comparison.values is None:
+        plural = "s" if comparison.states != 1 else ""
+        return f"strings of {comparison.column} (by an automaton of {comparison.states:,} state{plural})"
+    if comparison.cells is None or comparison.how == "search":
+        return f"{comparison.values:,} of {comparison.of:,} values of {comparison.column} (by {comparison.how})"
+    share = comparison.values / comparison.of
+    text = f"about {100 * share:.3g}% of the {comparison.of:,} values of {comparison.column}, "
+    text += "by its knots" if comparison.how == "knots" else "by interpolation"
+    text += f" in a grid of {comparison.cells:,} cells"
+    return f"{text}; a value counts as the mean of its cell, whether it occurs or not" if comparison.equality else text
 
 
 def explanation(
-    schema: Schema, question: Question, found: Density | None, estimate: Estimate, stages_ms: dict[str, float]
+    schema: Schema, question: Question, density: Density | None, estimate: Estimate, stages_ms: dict[str, float]
 ) -> Explanation:
-    """Put together what the rooms know, in the names of the table's columns."""
+    """The explanation of an estimate; ``density`` is the model's, if the model was asked."""
     boxes = []
-    answers = () if found is None else found.answers
+    answers = () if density is None else density.answers
     for answer in answers:
         columns = dict.fromkeys(schema.modelled[schema.column_of(position)].name for position in answer.visited)
         texts = [schema.texts[index].name for index in answer.texts]
@@ -192,18 +195,18 @@ def explanation(
                 answer.contexts,
             )
         )
-    asked = {name for box in boxes for name in box.visited}
+    visited = {name for box in boxes for name in box.visited}
     return Explanation(
         estimate=estimate,
         comparisons=question.comparisons,
         boxes=tuple(boxes),
-        visited=tuple(name for name in (*schema.names, *(part.name for part in schema.hidden)) if name in asked),
-        skipped=tuple(name for name in schema.names if name not in asked),
+        visited=tuple(name for name in (*schema.names, *(part.name for part in schema.hidden)) if name in visited),
+        skipped=tuple(name for name in schema.names if name not in visited),
         stages_ms=stages_ms,
         multiplied=any(
             answer.texts and len(answer.texts) + len(answer.visited) > 1 and not answer.contexts for answer in answers
         ),
         beyond=question.beyond,
-        counted=estimate.exact and found is not None,
+        counted=estimate.exact and density is not None,
         table_rows=schema.rows,
     )

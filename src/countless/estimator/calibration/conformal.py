@@ -1,10 +1,10 @@
-"""Split-conformal prediction: error bars from queries with known true counts, by those most like the question.
+"""Split-conformal prediction: error bars from queries with known true counts that are similar to the question.
 
-The score of a query is ``log(truth / estimate)``, both at least one row: signed, since a model may err to one side. Of
-a fresh question, the scores of the *nearest* queries tell how far off the estimate may be: those that are most alike in
-their estimates, in how many columns they ask about, in which share of these for a single value, and in whether there
-is an OR. What is left out is shared by both ends, and is a little less than the level allows, so that the bars hold
-in small groups of questions too. Rare combinations get wide bars, and broad filters narrow ones.
+The score of a query is ``log(truth / estimate)``, both at least one row. It has a sign, because a model may err more to
+one side. The error bar of a new question follows from the scores of the *nearest* queries: those with the most similar
+estimates, numbers of filtered columns, shares of columns with a single value, and use of OR. Each end leaves out half
+of what the level allows, and a little less, so that the bars also hold in small groups of questions. Rare combinations
+get wide bars, and broad filters narrow ones.
 """
 
 from __future__ import annotations
@@ -26,32 +26,34 @@ from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
 COLUMNS = ("where", "rows", "estimates", "filters", "single", "union", "vague", "steps", "hits")  # of the file
-CAUTION = 0.8  # of what the level leaves out, this much is left out: small groups of questions vary
-NEAREST = (74, 99)  # queries, at least and at most; between them one in
-ONE_IN = 16  # of all
+CAUTION = 0.8  # bars leave out this share of what the level allows, because small groups of questions vary
+NEAREST = (74, 99)  # the least and the most nearest queries; between them one in ONE_IN of all
+ONE_IN = 16
 ROUNDING = 1e-9
-LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
-LEVELS_PER_E = 3  # estimates of a list that differ by less than a third of a factor e have the same factors
-MOST_FILTERS = 12  # above, numbers of filters are alike
-# How much likeness in these counts, beside that of the estimate's logarithm.
+LEAST_ESTIMATE = 0.01  # rows; smaller estimates count as equal
+LEVELS_PER_E = 3  # factors are cached for this many estimates per factor of e
+MOST_FILTERS = 12  # higher numbers of filters count as equal
+# Weights of differences between questions; the difference of the estimates' logarithms has weight 1.
 FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT, VAGUE_WEIGHT, STEP_WEIGHT = 0.3, 4.0, 2.0, 4.0, 3.0
-MOST_STEPS = 3  # above, numbers of steps are alike
-USUAL_SHARE = 0.68  # of errors that are within one standard deviation
-LEAST_KNOWN = 30  # queries from which something is known of the errors of a model
-ENOUGH_KNOWN = 150  # and from which the nearest of them are alike
-LEAST_OF_KIND = 5  # queries of a kind: of fewer, an error bar would be that of other kinds
-FURTHEST = 0.99  # of the queries' errors
-UNKNOWN_SPREAD = 1.0  # of the errors of a model that was not calibrated, in logarithms
-UNKNOWN_ERRORS = UNKNOWN_SPREAD * np.array([NormalDist().inv_cdf((place + 0.5) / 40) for place in range(40)])
-TAIL = 0.04  # of a posterior, on either side of an error bar
+MOST_STEPS = 3  # higher numbers of steps count as equal
+ONE_SIGMA_SHARE = 0.68  # the share of errors within one standard deviation
+LEAST_KNOWN = 30  # with fewer queries, nothing is known about the errors of a model
+ENOUGH_KNOWN = 150  # with fewer queries, even the nearest ones are not similar
+LEAST_OF_KIND = 5  # with fewer queries of its kind, a question would get the error bar of other kinds
+WIDEST_SHARE = 0.99  # the quantile of the errors that is used for questions of an unknown kind
+UNKNOWN_SPREAD = 1.0  # standard deviation of the errors of a model without calibration, in logarithms
+UNKNOWN_ERRORS = UNKNOWN_SPREAD * np.array([NormalDist().inv_cdf((index + 0.5) / 40) for index in range(40)])
+TAIL = 0.04  # the share of a posterior that is left out on either side of an error bar
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a question looks like: how many columns it asks about, of how many of these for one value, and if by OR.
+    """The features of a question that its error depends on.
 
-    It is ``vague`` if the model can judge it only roughly, as a function of a grid's values by its knots. If counts of
-    substrings were chained to answer it, ``steps`` says how many.
+    ``filters`` is the number of filtered columns, ``single`` how many of them have a filter on a single value, and
+    ``union`` whether there is an OR. A question is ``vague`` if the model evaluates it approximately, such as a
+    function of a grid's values by its knots. ``steps`` is the number of substring counts that were chained to answer
+    it.
     """
 
     filters: int = 0
@@ -62,25 +64,26 @@ class Shape:
 
     @property
     def kind(self) -> tuple[bool, bool, bool]:
-        """What kind of question it is: errors of one kind say nothing about another."""
+        """The kind of question. Errors of one kind tell nothing about another kind."""
         return self.union, self.vague, self.steps > 0
 
     @classmethod
     def of(cls, region: Region, vague: bool = False) -> Shape:
-        """The shape of the box that asks most. Of a code in digits, the leading one tells whether it is one value."""
+        """The shape of the box with the most filters. For a code in digits, ``single`` is about the leading digit."""
         boxes = region.boxes
         if len(boxes) == 1:
             (box,) = boxes
         else:
             box = max(boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
-        asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
-        single = sum([item.single for item in asked]) + sum([item.language.pattern.is_finite for item in box.texts])
-        return cls(len(asked) + len(box.texts), single, len(boxes) > 1, vague)
+        constraints = [item.constraint for item in box.filters if item.constraint.start != FREE]
+        single = sum([constraint.single for constraint in constraints])
+        single += sum([text_filter.language.pattern.is_finite for text_filter in box.texts])
+        return cls(len(constraints) + len(box.texts), single, len(boxes) > 1, vague)
 
 
 @dataclass(frozen=True)
 class CalibrationQuery:
-    """A question, the truth, what the model answered, the shape of the question, and its hits in the evidence rows."""
+    """A question with its true count, the model's estimate, its shape, and its hits among the evidence rows."""
 
     where: str
     rows: int
@@ -91,9 +94,9 @@ class CalibrationQuery:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Queries with known truth, and the error bars that follow from them.
+    """Queries with known counts, and the error bars that follow from them.
 
-    An error bar of a model with evidence rows leaves out so much of the posterior on either side as ``tail`` says.
+    ``tail`` is for models with evidence rows: the share of the posterior that an error bar leaves out on either side.
     """
 
     queries: tuple[CalibrationQuery, ...]
@@ -101,7 +104,7 @@ class Calibration:
     tail: float = TAIL
 
     def knows(self, shape: Shape) -> bool:
-        """Whether enough questions of this kind were asked to know how far off an answer may be."""
+        """Whether there are enough queries of this kind to know the errors of estimates."""
         return self._kinds[shape.kind] >= LEAST_OF_KIND
 
     @cached_property
@@ -109,49 +112,50 @@ class Calibration:
         return Counter(query.shape.kind for query in self.queries)
 
     def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
-        """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if that is unknown."""
+        """The factors from an estimate to the ends of its error bar; 0 and infinity if they are unknown."""
         if not self.knows(shape):
             return 0.0, math.inf
         return self._factors(self._distances(estimate, shape), len(self.queries))
 
     def level_factors(self, level: int, shape: Shape) -> tuple[float, float]:
-        """The same for all estimates of one of the levels that :func:`bars` makes; they are kept."""
-        if (level, shape) not in self._kept:
-            self._kept[level, shape] = self.factors(math.exp(level / LEVELS_PER_E), shape)
-        return self._kept[level, shape]
+        """The factors for all estimates of one of the levels of :func:`bars`, cached."""
+        if (level, shape) not in self._level_factors:
+            self._level_factors[level, shape] = self.factors(math.exp(level / LEVELS_PER_E), shape)
+        return self._level_factors[level, shape]
 
     @cached_property
-    def _kept(self) -> dict[tuple[int, Shape], tuple[float, float]]:
+    def _level_factors(self) -> dict[tuple[int, Shape], tuple[float, float]]:
         return {}
 
     def errors(self, estimate: float, shape: Shape, without: int | None = None) -> FloatArray:
-        """Logarithms of truth to answer, of the queries that are most like a question, but for the one ``without``."""
-        others = len(self.queries) - (without is not None)
-        if others < LEAST_KNOWN:
+        """The errors ``log(truth / estimate)`` of the queries most similar to a question; ``without`` skips a query."""
+        count = len(self.queries) - (without is not None)
+        if count < LEAST_KNOWN:
             return UNKNOWN_ERRORS
         if not self.knows(shape):
             return self._widest_errors
         distances = self._distances(estimate, shape)
         if without is not None:
             distances[without] = math.inf
-        if others >= ENOUGH_KNOWN:
-            return self._nearest(distances, others)
-        few = self._scores[np.argpartition(distances, others // 2)[: others // 2]]  # of so few, some are quite unlike
-        return np.concatenate([few, UNKNOWN_ERRORS[:: max(1, 2 * len(UNKNOWN_ERRORS) // len(few))]])
+        if count >= ENOUGH_KNOWN:
+            return self._nearest(distances, count)
+        # The nearest of so few queries are not all similar: mix their scores with those of an unknown model.
+        scores = self._scores[np.argpartition(distances, count // 2)[: count // 2]]
+        return np.concatenate([scores, UNKNOWN_ERRORS[:: max(1, 2 * len(UNKNOWN_ERRORS) // len(scores))]])
 
     @cached_property
     def _widest_errors(self) -> FloatArray:
-        """Errors of questions that are like no query: as large as those of the queries that were furthest off."""
-        furthest = sorted_quantiles(np.sort(np.abs(self._scores)), (FURTHEST,))[0]
-        errors: FloatArray = UNKNOWN_ERRORS * max(1.0, furthest / UNKNOWN_ERRORS[-1])
+        """The errors of a question of an unknown kind: as large as the largest errors of the queries."""
+        largest = sorted_quantiles(np.sort(np.abs(self._scores)), (WIDEST_SHARE,))[0]
+        errors: FloatArray = UNKNOWN_ERRORS * max(1.0, largest / UNKNOWN_ERRORS[-1])
         return errors
 
     def spread(self, estimate: float, shape: Shape) -> float:
-        """The standard deviation of the model's errors, in logarithms, at questions of this size and shape."""
+        """The standard deviation of the model's errors, in logarithms, for questions of this size and shape."""
         level = round(math.log(max(estimate, LEAST_ESTIMATE)) * LEVELS_PER_E)
         if (level, shape) not in self._spreads:
             errors = self.errors(math.exp(level / LEVELS_PER_E), shape)
-            self._spreads[level, shape] = sorted_quantiles(np.sort(np.abs(errors)), (USUAL_SHARE,))[0]
+            self._spreads[level, shape] = sorted_quantiles(np.sort(np.abs(errors)), (ONE_SIGMA_SHARE,))[0]
         return self._spreads[level, shape]
 
     @cached_property
@@ -159,7 +163,7 @@ class Calibration:
         return {}
 
     def left_out_bars(self, total: int) -> Iterator[tuple[float, float, float]]:
-        """For each query, its estimate and the ends of the error bar that the other queries give it."""
+        """For each query, its estimate and the ends of the error bar that follows from the other queries."""
         for index, query in enumerate(self.queries):
             distances = self._distances(query.estimate, query.shape)
             distances[index] = math.inf
@@ -167,7 +171,7 @@ class Calibration:
             yield query.estimate, low, high
 
     def _factors(self, distances: FloatArray, others: int) -> tuple[float, float]:
-        """The ends by the nearest of this many ``others``."""
+        """The factors of the ends, from the nearest of ``others`` queries."""
         count = _count_nearest(others)
         tail = CAUTION * (1.0 - self.level) / 2.0
         low = math.floor((count + 1) * tail + ROUNDING)
@@ -177,28 +181,28 @@ class Calibration:
         return math.exp(scores[low - 1]), math.exp(scores[count - low])
 
     def _nearest(self, distances: FloatArray, others: int) -> FloatArray:
-        """The scores of the nearest of this many ``others``."""
+        """The scores of the nearest of ``others`` queries."""
         count = _count_nearest(others)
-        found: FloatArray = self._scores[np.argpartition(distances, count - 1)[:count]]
-        return found
+        scores: FloatArray = self._scores[np.argpartition(distances, count - 1)[:count]]
+        return scores
 
     def _distances(self, estimate: float, shape: Shape) -> FloatArray:
-        """How unlike each query is to a question: the sum of its differences."""
-        away = self._places - _place(estimate, shape)[:, None]
-        distances: FloatArray = np.add.reduce(np.abs(away, out=away), axis=0)
+        """The distance of each query from a question: the sum of the differences of their features."""
+        differences = self._features_of_queries - _features(estimate, shape)[:, None]
+        distances: FloatArray = np.add.reduce(np.abs(differences, out=differences), axis=0)
         return distances
 
     @cached_property
-    def _places(self) -> FloatArray:
-        """Where every query lies among all questions, (6, queries)."""
-        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 6).T.copy()
+    def _features_of_queries(self) -> FloatArray:
+        """The features of all queries (6, queries)."""
+        return np.array([_features(query.estimate, query.shape) for query in self.queries]).reshape(-1, 6).T.copy()
 
     @cached_property
     def _scores(self) -> FloatArray:
         return np.array([math.log(max(query.rows, 1.0) / max(query.estimate, 1.0)) for query in self.queries])
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for the model file, by columns, which takes less room."""
+        """JSON data for the model file, with a list for each column, which is smaller."""
         queries = [
             (query.where, query.rows, query.estimate, *map(int, astuple(query.shape)), query.hits)
             for query in self.queries
@@ -217,23 +221,25 @@ class Calibration:
         return cls(queries, float(data["level"]), float(data["tail"]))
 
 
-def sorted_quantiles(rising: FloatArray, shares: Sequence[float]) -> list[float]:
+def sorted_quantiles(sorted_values: FloatArray, shares: Sequence[float]) -> list[float]:
     """Quantiles of values that are sorted, as ``np.quantile`` has them, in a tenth of its time.
 
     >>> sorted_quantiles(np.array([1.0, 2.0, 4.0]), (0.25, 0.5, 1.0))
     [1.5, 2.0, 4.0]
     """
-    found = []
+    quantiles = []
     for share in shares:
-        place = share * (len(rising) - 1)
-        below = min(int(place), len(rising) - 1)
-        above = min(below + 1, len(rising) - 1)
-        found.append(float(rising[below] + (place - below) * (rising[above] - rising[below])))
-    return found
+        position = share * (len(sorted_values) - 1)
+        below = min(int(position), len(sorted_values) - 1)
+        above = min(below + 1, len(sorted_values) - 1)
+        quantiles.append(
+            float(sorted_values[below] + (position - below) * (sorted_values[above] - sorted_values[below]))
+        )
+    return quantiles
 
 
 def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[float, float]:
-    """The error bar around ``rows`` of ``total``; it begins at zero if one row is within it, and holds the estimate.
+    """The error bar around ``rows`` of ``total``. It includes the estimate, and starts at zero if it includes one row.
 
     >>> interval(100.0, 1000, (0.5, 2.0)), interval(0.3, 1000, (0.5, 2.0)), interval(800.0, 1000, (0.5, 2.0))
     ((50.0, 200.0), (0.0, 2.0), (400.0, 1000.0))
@@ -245,7 +251,7 @@ def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[flo
 
 
 def is_refuted(rows: float, factors: tuple[float, float], least: float, most: float) -> bool:
-    """Whether bounds leave nothing of the error bar around ``rows``: then the model errs as it never did before.
+    """Whether the error bar around ``rows`` is outside exact bounds, so that the model's estimate is certainly wrong.
 
     >>> is_refuted(100.0, (0.5, 2.0), 0.0, 60.0), is_refuted(100.0, (0.5, 2.0), 0.0, 40.0)
     (False, True)
@@ -254,14 +260,17 @@ def is_refuted(rows: float, factors: tuple[float, float], least: float, most: fl
 
 
 def bars(calibration: Calibration, rows: FloatArray, total: int, shape: Shape) -> tuple[FloatArray, FloatArray]:
-    """The ends of the error bars of many estimates of one shape; those that are nearly equal share their factors."""
-    levels, which = np.unique(
+    """The ends of the error bars of estimates of one shape. Nearly equal estimates have the same factors."""
+    levels, level_indexes = np.unique(
         np.rint(np.log(np.maximum(rows, LEAST_ESTIMATE)) * LEVELS_PER_E).astype(np.int64), return_inverse=True
     )
     factors = [calibration.level_factors(level, shape) for level in levels.tolist()]
-    ends = [interval(count, total, factors[place]) for count, place in zip(rows.tolist(), which.tolist(), strict=True)]
-    found = np.array(ends).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+    ends = [
+        interval(count, total, factors[index])
+        for count, index in zip(rows.tolist(), level_indexes.tolist(), strict=True)
+    ]
+    low, high = np.array(ends).reshape(-1, 2).T
+    return low, high
 
 
 def width(low: float, high: float) -> float:
@@ -281,13 +290,13 @@ def _query(
 
 
 def _count_nearest(others: int) -> int:
-    """How many of this many others to ask."""
+    """How many of ``others`` queries are the nearest ones."""
     least, most = NEAREST
     return min(others, most, max(least, others // ONE_IN))
 
 
-def _place(estimate: float, shape: Shape) -> FloatArray:
-    """Where a question lies among all: distances are sums over these."""
+def _features(estimate: float, shape: Shape) -> FloatArray:
+    """The weighted features of a question, whose differences add up to a distance."""
     share = shape.single / shape.filters if shape.filters else 0.0
     return np.array(
         [

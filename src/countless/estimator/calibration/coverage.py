@@ -12,14 +12,14 @@ from countless.estimator.calibration.conformal import Calibration, width
 from countless.estimator.calibration.posterior import left_out_posteriors
 
 
-def interval_facts(calibration: Calibration, total: int, evidence_rows: int | None) -> dict[str, Any]:
-    """The level of the error bars, and how good they are on the calibration questions, each judged by the others.
+def describe_intervals(calibration: Calibration, total: int, evidence_rows: int | None) -> dict[str, Any]:
+    """The level of the error bars, and how good they are: each calibration question is judged by the others.
 
     These are the error bars of default answers about a table of ``total`` rows, of which ``evidence_rows`` are stored;
-    None if no rows are stored. ``coverage`` is the share of questions whose truth the bar holds, ``width`` the median
-    factor between the ends of a bar (both at least one row), by predicted rows.
+    None if no rows are stored. ``coverage`` is the share of questions whose true count is within the bar. ``width`` is
+    the median factor between the ends of a bar (both at least one row), by predicted rows.
     """
-    bars = calibration.left_out_bars(total) if evidence_rows is None else _fused(calibration, total, evidence_rows)
+    bars = calibration.left_out_bars(total) if evidence_rows is None else _fused_bars(calibration, total, evidence_rows)
     inside = []
     widths: dict[str, list[float]] = {name: [] for name in PREDICTED}
     for query, (estimate, low, high) in zip(calibration.queries, bars, strict=True):
@@ -29,11 +29,11 @@ def interval_facts(calibration: Calibration, total: int, evidence_rows: int | No
         "level": calibration.level,
         "queries": len(inside),
         "coverage": float(np.mean(inside)) if inside else None,
-        "width": {name: float(np.median(found)) if found else None for name, found in widths.items()},
+        "width": {name: float(np.median(factors)) if factors else None for name, factors in widths.items()},
     }
 
 
-def _fused(calibration: Calibration, total: int, evidence_rows: int) -> Iterator[tuple[float, ...]]:
+def _fused_bars(calibration: Calibration, total: int, evidence_rows: int) -> Iterator[tuple[float, ...]]:
     """For each calibration question, the estimate and the ends of the error bar from evidence rows and the model."""
     if evidence_rows >= total:  # answers are exact
         yield from ((float(query.rows),) * 3 for query in calibration.queries)

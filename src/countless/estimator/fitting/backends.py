@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from countless.train.tasks.recipe import Trainer
 
 
-TEXT_ROWS_A_SECOND = 10_000  # more than a network reads on two cores
+TEXT_ROWS_A_SECOND = 10_000  # more than a network can read with two cores
 LEAST_TEXT_ROWS = 500_000
 
 
@@ -31,7 +31,7 @@ class Backend(Protocol):
 
     @property
     def bounds(self) -> Bounds | None:
-        """How much memory may be used, if that is bounded."""
+        """The bounds of memory, if there are any."""
         ...
 
     @property
@@ -46,16 +46,16 @@ class Backend(Protocol):
     def encode(
         self, source: Source, options: ReadingOptions, seed: int, events: Events, text_rows: int | None
     ) -> tuple[Table, Table]:
-        """The table of ``source``, and the rows of it to train on.
+        """The encoded table of ``source``, and the rows to train on.
 
-        ``seed`` draws these rows, and shuffles a table that is written to files. Training has time for the strings of
-        ``text_rows`` rows at most; with 0 there is no network of text, and no strings are encoded.
+        ``seed`` is for drawing these rows, and for shuffling a table that is written to files. Strings of at most
+        ``text_rows`` rows are encoded, because training has no time for more; 0 is for a fit without a text network.
         """
         ...
 
 
 class LocalBackend:
-    """This process: the codes are in memory, or in files if they would take too much of it."""
+    """Encodes and trains in this process. Codes are in memory, or in files if they need too much memory."""
 
     def __init__(self, resources: ResourceOptions) -> None:
         self._resources = resources
@@ -104,12 +104,12 @@ class LocalBackend:
         return table, table if rows is None else table.sampled(rows, seed)
 
     def _fits(self, schema: Schema, text_rows: int | None, events: Events) -> bool:
-        """Whether the codes go to memory. If not, the user is notified why."""
+        """Whether the codes fit into memory. If not, the listener is told why."""
         if self.bounds is None:
             return True
         needed, memory, codes = bytes_in_memory(schema, text_rows), self.bounds.memory, self.bounds.codes
         if needed <= memory.codes or (self._resources.resume and has_checkpoint(self._resources.checkpoint)):
-            if is_codes(codes):  # an earlier fit left it: --resume must not mistake it for this one's
+            if is_codes(codes):  # left by an earlier fit: --resume must not take it for this one's
                 remove(codes)
             return True
         events.notice(out_of_core(needed, memory))
@@ -117,7 +117,7 @@ class LocalBackend:
 
 
 def backend_of(resources: ResourceOptions) -> Backend:
-    """The back end that the options ask for."""
+    """The back end that the options choose."""
     if resources.ray is None:
         return LocalBackend(resources)
     from countless.cluster.backend import RayBackend
@@ -135,14 +135,14 @@ def text_rows_within(budget: float | None) -> int | None:
 
 
 def rows_to_read(schema: Schema, most: int | None) -> int | None:
-    """``most`` if the table has text, and more rows than that; otherwise None: all of them."""
+    """``most`` if the table has text and more than ``most`` rows; otherwise None, for all rows."""
     return most if schema.texts and most is not None and most < schema.rows else None
 
 
 def encode_in_memory(
     source: Source, schema: Schema, rows: int | None, seed: int, events: Events
 ) -> tuple[Table, Table]:
-    """A table, and ``rows`` random rows of it to train on, or all. Of a table with text, only these have strings."""
+    """The table, and ``rows`` random rows to train on, or all. In a table with text, only these rows have strings."""
     text_rows = rows_to_read(schema, rows)
     if text_rows is not None:
         return encode_text_sample(source, schema, text_rows, seed, events)
@@ -153,26 +153,26 @@ def encode_in_memory(
 def encode_text_sample(
     source: Source, schema: Schema, rows: int, seed: int, events: Events = QUIET
 ) -> tuple[Table, Table]:
-    """All rows of a table with text, but without their strings; and ``rows`` random rows with theirs, to train on.
+    """All rows of a table without their strings, and ``rows`` random rows with strings, to train on.
 
-    The strings are by far the largest part of such a table, and a fit has no time to read more than some of them.
+    Strings are by far the largest part of a table with text, and a fit has no time to read all of them.
     """
     table = encode_without_strings(source, schema, events)
     events.stage("drawing rows to train on")
-    with source.sample_table(rows, seed, schema.names, schema.rows) as some:
-        drawn = Table.encode_rows(some, replace(schema, rows=rows), events)
+    with source.sample_table(rows, seed, schema.names, schema.rows) as sample:
+        drawn = Table.encode_rows(sample, replace(schema, rows=rows), events)
     return table, Table(schema, drawn.codes, drawn.strings)
 
 
 def encode_without_strings(source: Source, schema: Schema, events: Events = QUIET) -> Table:
-    """All rows of a table with text, but without their strings."""
+    """All rows of a table with text, without their strings."""
     if not schema.coded:
         return Table(schema, ())
     return Table(schema, Table.encode_rows(source, replace(schema, columns=schema.coded), events).codes)
 
 
 def out_of_core(needed: int, memory: Memory) -> str:
-    """Why the codes of a table are on disk, for the user."""
+    """The message that the codes of a table are on disk, and why."""
     return (
         f"the encoded table would take {readable(needed)} of the {readable(memory.total)} of memory that the fit may "
         "use: it is kept on disk and read from there"
@@ -180,10 +180,10 @@ def out_of_core(needed: int, memory: Memory) -> str:
 
 
 def checkpoint_of(path: Path, name: str) -> Path:
-    """Where the model called ``name`` keeps its checkpoint, if that of the columns is at ``path``."""
+    """The path of the checkpoint of the network called ``name``; ``path`` is that of the columns' network."""
     return path if name == COLUMNS else path.with_name(f"{path.name}-{name}")
 
 
 def has_checkpoint(path: Path | None) -> bool:
-    """Whether an earlier fit left a checkpoint at ``path``: its table stays where it was."""
+    """Whether an earlier fit left a checkpoint at ``path``. Then its table is read as it was then."""
     return path is not None and any(checkpoint_of(path, name).exists() for name in (COLUMNS, TEXT))

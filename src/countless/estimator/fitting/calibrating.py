@@ -23,31 +23,31 @@ from countless.estimator.model_table import open_table
 from countless.workload import mixed_clauses
 from countless.workload.questions import KINDS, questions_by_kind
 
-QUESTIONS = "calibration_questions"  # in a report: how many were asked, and how many were planned
-CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
-TEXT_QUERIES = 1_200  # the same at most, if there is text without a network
-PER_ROWS = 10  # rows, but no more than look at
-COUNTED_ROWS = 3_000_000_000  # rows in all, which takes some ten seconds
-TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
-LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
-ENOUGH_QUERIES = (
-    320  # queries for which the end may be put off a little: with fewer, even the nearest ones are unlike a question
-)
-WORTH_A_SCAN = 8  # queries that are worth another scan
-ONE_IN_USUAL = 3  # one calibration query in three is one as people ask them
-USUAL_ROWS = 5_000  # random rows that give its literals
-USUAL_TYPES = frozenset(
+QUESTIONS = "calibration_questions"  # key in a report: how many were asked, and how many were planned
+CALIBRATION_QUERIES = (400, 2_000)  # the least and the most; between them one per PER_ROWS rows
+TEXT_QUERIES = 1_200  # the most, if there is text without a network
+PER_ROWS = 10
+COUNTED_ROWS = 3_000_000_000  # the most rows that all queries together scan, which takes some ten seconds
+BATCH = 64  # queries that are counted in one scan
+LEAST_QUERIES = 50  # asked even without time: with fewer, error bars have no ends
+ENOUGH_QUERIES = 320  # up to this many, calibration may take longer: with fewer, the nearest queries are not similar
+WORTH_A_SCAN = 8  # the least queries for another scan
+ONE_IN_TYPICAL = 3  # one query in three is like those that people ask
+TYPICAL_ROWS = 5_000  # random rows that give the literals of these queries
+TYPICAL_TYPES = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP"}
 )
-SAMPLED_ROWS = (1_000_000, 4_000_000)  # of a large table, at least and at most; between them one
-SAMPLED_ONE_IN = 15  # rows, in which common questions about text are counted
-LARGE = 3  # times as many rows has a large table at least
-ENOUGH_HITS = 20  # in that sample: their chance error is small beside the errors of estimates on text
-CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
+# Common questions about text are counted in a sample of a large table: the least and the most rows, between them one
+# row in SAMPLED_ONE_IN.
+SAMPLED_ROWS = (1_000_000, 4_000_000)
+SAMPLED_ONE_IN = 15
+LARGE = 3  # a large table has at least this many times the rows of the smallest sample
+ENOUGH_HITS = 20  # in the sample; the error by chance is then small beside the errors of estimates on text
+CALIBRATION_STREAM = 7  # separates calibration's random numbers from other uses of the seed
 
 
 def calibration_queries(rows: int, texts: bool = False, text_network: bool = True) -> int:
-    """How many random queries calibrate a model of a table of ``rows`` rows; a network of text takes its time.
+    """How many random queries calibrate a model of a table of ``rows`` rows. With a text network they are few.
 
     >>> [calibration_queries(rows) for rows in (50, 10_000, 300_000, 1_000_000, 10_000_000)]
     [400, 1000, 2000, 2000, 400]
@@ -61,14 +61,14 @@ def calibration_queries(rows: int, texts: bool = False, text_network: bool = Tru
 
 
 def next_queries(done: int, count: int, spent: float, left: float | None) -> int:
-    """How many calibration queries to ask next, if ``done`` of ``count`` took ``spent`` seconds; 0 if time is over.
+    """How many calibration queries to ask next, if ``done`` of ``count`` took ``spent`` seconds; 0 if there is no time.
 
     >>> [next_queries(0, 400, 0.0, left) for left in (None, 30.0, 0.0)]
     [64, 50, 50]
     >>> next_queries(50, 400, 10.0, 4.0), next_queries(50, 400, 10.0, 1.0), next_queries(390, 400, 10.0, None)
     (20, 0, 10)
     """
-    most = min(TOGETHER, count - done)
+    most = min(BATCH, count - done)
     if left is None:
         return most
     if done < LEAST_QUERIES:
@@ -77,35 +77,35 @@ def next_queries(done: int, count: int, spent: float, left: float | None) -> int
     return min(most, affordable) if affordable >= WORTH_A_SCAN else 0
 
 
-def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, plan: TimePlan) -> Estimator:
-    """The estimator with its error bars, from random queries that are counted in the table, while there is time."""
+def calibrated(source: Source, estimator: Estimator, seed: int, listener: Listener, plan: TimePlan) -> Estimator:
+    """The estimator with error bars, from random queries whose true counts are counted in the table."""
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
-    count = calibration_queries(raw.rows, bool(raw.schema.texts), "text" in raw.report)
-    clauses = mixed_clauses(raw.schema, source, count, clause_seed)
-    usual = _usual_clauses(raw, source, count // ONE_IN_USUAL, clause_seed)
-    clauses[ONE_IN_USUAL - 1 : ONE_IN_USUAL * len(usual) : ONE_IN_USUAL] = usual
-    began = plan.spent
+    count = calibration_queries(estimator.rows, bool(estimator.schema.texts), "text" in estimator.report)
+    clauses = mixed_clauses(estimator.schema, source, count, clause_seed)
+    typical = _typical_clauses(estimator, source, count // ONE_IN_TYPICAL, clause_seed)
+    clauses[ONE_IN_TYPICAL - 1 : ONE_IN_TYPICAL * len(typical) : ONE_IN_TYPICAL] = typical
+    spent_before = plan.spent
     queries: list[CalibrationQuery] = []
-    done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
+    done = 0  # may exceed len(queries): questions with exact answers calibrate nothing
     with ExitStack() as stack:
-        counter = TrueCounts(source, raw, clause_seed, stack)
+        counter = TrueCounts(source, estimator, clause_seed, stack)
         while more := next_queries(
-            done, count, plan.spent - began, plan.left if done >= ENOUGH_QUERIES else plan.left_with_grace
+            done, count, plan.spent - spent_before, plan.left if done >= ENOUGH_QUERIES else plan.left_with_grace
         ):
             batch = clauses[done : done + more]
             source.watch = _scan_meter(listener, done, more, count)
             try:
                 truths = counter.counts(batch)
-            except CountlessError:  # one of the usual questions, perhaps: the others are plain
-                batch = [clause for clause in batch if clause not in usual]
+            except CountlessError:  # probably by one of the typical questions: the others are plain
+                batch = [clause for clause in batch if clause not in typical]
                 truths = counter.counts(batch)
-            queries += raw.calibration_queries(batch, truths)
+            queries += estimator.calibration_queries(batch, truths)
             source.watch = None
             done += more
             listener.calibrating(done, count)
-    found = raw.calibrated(Calibration(tuple(queries)))
-    found.report = {**raw.report, QUESTIONS: {"asked": done, "planned": count}}
-    return found
+    result = estimator.calibrated(Calibration(tuple(queries)))
+    result.report = {**estimator.report, QUESTIONS: {"asked": done, "planned": count}}
+    return result
 
 
 def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener) -> Estimator:
@@ -122,16 +122,16 @@ def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener
         )
     preflight(source, estimator.schema)
     listener.stage("calibrating")
-    found = calibrated(source, estimator, seed, listener, TimePlan(None))
-    found.report = without_missing({**estimator.report, QUESTIONS: found.report[QUESTIONS]}, CALIBRATION)
-    return found
+    result = calibrated(source, estimator, seed, listener, TimePlan(None))
+    result.report = without_missing({**estimator.report, QUESTIONS: result.report[QUESTIONS]}, CALIBRATION)
+    return result
 
 
 class TrueCounts:
     """True counts of questions about ``source``, the table of a model.
 
-    A pattern takes DuckDB seconds on tens of millions of strings. So questions about text are first counted in a sample
-    of a large table, and those that are rare there in all rows. Other questions are counted in all rows.
+    DuckDB needs seconds for a pattern on tens of millions of strings. So in a large table, questions about text are
+    first counted in a sample. Those with few hits there, and all other questions, are counted in all rows.
     """
 
     def __init__(self, source: Source, model: Estimator, seed: int, stack: ExitStack) -> None:
@@ -153,32 +153,32 @@ class TrueCounts:
             for clause, hits in zip(on_text, self._sample.counts(on_text), strict=True):
                 if hits >= ENOUGH_HITS:
                     counts[clause] = round(hits * scale)
-        others = [clause for clause in clauses if clause not in counts]
-        counts.update(zip(others, self._source.counts(others), strict=True))
+        remaining = [clause for clause in clauses if clause not in counts]
+        counts.update(zip(remaining, self._source.counts(remaining), strict=True))
         return [counts[clause] for clause in clauses]
 
 
-def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> list[str]:
-    """Questions as people ask them, of every kind, in random order.
+def _typical_clauses(estimator: Estimator, source: Source, count: int, seed: int) -> list[str]:
+    """Questions like those that people ask, of every kind, in random order.
 
-    They are made of some rows in a database of their own, and tried there: functions fail on some values in DuckDB, and
-    a failure must not cost the connection that the table is read by.
+    They are made from some rows in a separate database, and tried there. Some functions fail on some values in DuckDB,
+    and such a failure must not end the connection that reads the table.
     """
-    names = [column.name for column in raw.schema.columns if _is_usual(column.type)]
+    names = [column.name for column in estimator.schema.columns if _is_typical(column.type)]
     try:
-        some = EvidenceRows.drawn(source, raw.schema, USUAL_ROWS, seed).source()
-        asked = [clause for clause, _ in questions_by_kind(some, -(-count // len(KINDS)) + 1, seed, names)]
-        some.counts(asked)
+        sample = EvidenceRows.drawn(source, estimator.schema, TYPICAL_ROWS, seed).source()
+        clauses = [clause for clause, _ in questions_by_kind(sample, -(-count // len(KINDS)) + 1, seed, names)]
+        sample.counts(clauses)
     except CountlessError:
         return []
-    return [asked[place] for place in np.random.default_rng(seed).permutation(len(asked))[:count].tolist()]
+    return [clauses[index] for index in np.random.default_rng(seed).permutation(len(clauses))[:count].tolist()]
 
 
-def _is_usual(kind: str) -> bool:
-    """Whether columns of this type are asked about with functions."""
-    return kind in USUAL_TYPES or DECIMAL.fullmatch(kind) is not None
+def _is_typical(kind: str) -> bool:
+    """Whether people ask about columns of this type."""
+    return kind in TYPICAL_TYPES or DECIMAL.fullmatch(kind) is not None
 
 
 def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
-    """Shows the progress of the scan that counts ``more`` queries."""
+    """A meter that reports the progress of the scan that counts ``more`` queries."""
     return Meter(lambda reading: listener.calibrating(done + int(more * reading.fraction), count))

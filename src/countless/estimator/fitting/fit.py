@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TABLE = "table"  # in a report: a digest that identifies the table's files
-SAMPLE_ROWS = "sample_rows"  # in a report: how many random rows were trained on, if not all
+TABLE = "table"  # key in a report: a digest that identifies the table's files
+SAMPLE_ROWS = "sample_rows"  # key in a report: the number of random rows that were trained on, if not all
 
 
 class LoggingListener(Listener):
-    """What :func:`fit` does without a listener: it logs stages and epochs, and warns of columns that are left out."""
+    """The default listener of :func:`fit`: it logs stages and epochs, and warns of columns that are left out."""
 
     def __init__(self) -> None:
         self._epoch = 0
@@ -142,7 +142,7 @@ def fit(
     >>> countless.fit("adult", columns=["age", "sex"], epochs=1, sample_rows=500, hidden=8, calibrate=False)
     <Estimator of 48,842 rows, 2 columns>
     """
-    began = time.monotonic()
+    started = time.monotonic()
     options = FitOptions.of(
         keywords,
         reading=reading,
@@ -152,76 +152,89 @@ def fit(
         resources=resources,
         storage=storage,
     )
-    return fit_by(source, options, listener or LoggingListener(), began)
+    return fit_with_options(source, options, listener or LoggingListener(), started)
 
 
-def fit_by(source: Any, options: FitOptions, listener: Listener, began: float) -> Estimator:
-    """The estimator of a table; ``began`` is when the time of the budget began, by ``time.monotonic``."""
+def fit_with_options(source: Any, options: FitOptions, listener: Listener, started: float) -> Estimator:
+    """Fit a model with checked options; the time budget runs since ``started``, by ``time.monotonic``."""
     require_torch("fitting")
     require_kind(options.network.kind)
     listener = timer = StageTimer(listener)
     reading, training, storage = options.reading, options.training, options.storage
-    seed, table, query = training.seed, reading.table, reading.query
-    whole_fit = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
-    spent = time.monotonic() - began
-    plan = TimePlan(whole_fit, CLOCKS[training.clock], spent=spent, calibrates=storage.calibrate)
+    seed = training.seed
+    budget = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
+    spent = time.monotonic() - started
+    plan = TimePlan(budget, CLOCKS[training.clock], spent=spent, calibrates=storage.calibrate)
     clauses = None if training.workload is None else read_clauses(training.workload)
     derived = read_derived(reading.derive)
     source = with_csv_options(source, reading.csv)
-    digest = table_digest(source, table, query)  # of the table before it is read, so that a later change shows
+    # The digest is of the table before it is read, so that a change while it is read shows later.
+    digest = table_digest(source, reading.table, reading.query)
     with backend_of(options.resources) as backend:
         limit = None if backend.bounds is None else backend.bounds.duckdb
-        given = source
-        source = _opened(given, reading, derived, limit, listener.loading)
-        for warning in source.warnings():
+        opened = _opened(source, reading, derived, limit, listener.loading)
+        for warning in opened.warnings():
             listener.notice(warning)
-        check_order(options.network, modelled_names(source, reading))
-        with ColumnBlame(lambda: _opened(given, reading, derived, limit), reading):
-            text_rows = text_rows_within(whole_fit) if options.trains_text else 0
-            learned, sample = backend.encode(source, reading, seed, listener, text_rows)
-        held = (item for item in source.derived if item.name in learned.schema.names)
-        schema = replace(learned.schema, derived=tuple(held), csv=dict(source.csv or {}))
+        check_order(options.network, modelled_names(opened, reading))
+        with ColumnBlame(lambda: _opened(source, reading, derived, limit), reading):
+            text_rows = text_rows_within(budget) if options.trains_text else 0
+            encoded, sample = backend.encode(opened, reading, seed, listener, text_rows)
+        modelled = tuple(column for column in opened.derived if column.name in encoded.schema.names)
+        schema = replace(encoded.schema, derived=modelled, csv=dict(opened.csv or {}))
         listener.table(schema)
-        rows = {}
-        if count := evidence_rows(storage.evidence, schema.rows):
-            listener.stage("drawing evidence rows")
-            drawn = EvidenceRows.drawn(source, schema, count, seed)
-            rows[EVIDENCE] = StoredRows(drawn.arrays(schema))
+        rows = _evidence_section(opened, schema, storage.evidence, seed, listener)
         if storage.calibrate:
-            preflight(source, schema)
-        asked = None
+            preflight(opened, schema)
+        workload = None
         if clauses is not None:
-            asked = asked_columns(schema, clauses)
-            listener.workload(asked)
-        found, report = Learner(source, learned, sample, options, backend, listener, plan, asked).sections()
+            workload = asked_columns(schema, clauses)
+            listener.workload(workload)
+        learner = Learner(opened, encoded, sample, options, backend, listener, plan, workload)
+        sections, report = learner.sections()
         report[TABLE] = digest
         report[EVIDENCE] = storage.evidence
-        if sample is not learned:
+        if sample is not encoded:
             report[SAMPLE_ROWS] = sample.encoded_rows
-        if learned.mapped is not None and backend.bounds is not None:
+        if encoded.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
-        fitted = Estimator(schema, replace(found, rows=rows), report=report)
+        fitted = Estimator(schema, replace(sections, rows=rows), report=report)
         if storage.calibrate:
             stopped = "stopped early, calibrating before the model is kept"
             listener.stage(stopped if report["interrupted"] else "calibrating")
             with salvaged(CALIBRATION, report, listener):
-                fitted = calibrated(source, fitted, seed, listener, plan)
+                fitted = calibrated(opened, fitted, seed, listener, plan)
         fitted.report["stages"] = timer.stop()
         return fitted
 
 
+def _evidence_section(
+    source: Source, schema: Schema, size: str, seed: int, listener: Listener
+) -> dict[str, StoredRows]:
+    """The section of evidence rows, if ``size`` asks for any."""
+    count = evidence_rows(size, schema.rows)
+    if not count:
+        return {}
+    listener.stage("drawing evidence rows")
+    rows = EvidenceRows.drawn(source, schema, count, seed)
+    return {EVIDENCE: StoredRows(rows.arrays(schema))}
+
+
 def _opened(
-    given: Any, reading: ReadingOptions, derived: Sequence[Derived], limit: Limit | None, loading: Loading | None = None
+    source: Any,
+    reading: ReadingOptions,
+    derived: Sequence[Derived],
+    limit: Limit | None,
+    loading: Loading | None = None,
 ) -> Source:
-    """The table that a fit was given, with its derived columns."""
-    source = Source.open(
-        given, table=reading.table, query=reading.query, loading=loading, limit=limit, flatten=reading.flatten
+    """The opened table, with its derived columns."""
+    opened = Source.open(
+        source, table=reading.table, query=reading.query, loading=loading, limit=limit, flatten=reading.flatten
     )
-    check_derived(derived, [name for name, _ in source.columns()] if derived else ())
-    for item in derived:
+    check_derived(derived, [name for name, _ in opened.columns()] if derived else ())
+    for column in derived:
         try:
-            source = derive(source, [item])
+            opened = derive(opened, [column])
         except SourceError as error:
             reason = str(error).removeprefix(UNREADABLE)
-            raise OptionError(f"{{derive}} {item.sql} AS {item.name}: {reason}") from None
-    return source
+            raise OptionError(f"{{derive}} {column.sql} AS {column.name}: {reason}") from None
+    return opened

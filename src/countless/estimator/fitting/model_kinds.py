@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kind:
-    """How a model is learned, and how it is read.
+    """A kind of model: its network for training, and its runtime for answering.
 
     ``network`` is ``module:Class``, imported only when a model is trained, since it needs PyTorch: a
     :class:`~countless.models.network.ColumnsNetwork` made from a spec. ``runtime`` makes a
-    :class:`.Runtime` of a spec, the network's arrays, and the place of one of its orders.
+    :class:`.Runtime` from a spec, the network's arrays, and the index of one of its orders.
     """
 
     network: str
@@ -37,7 +37,7 @@ class Kind:
 
 
 def require_kind(name: str) -> None:
-    """Say before any work that no kind of model is called ``name``."""
+    """Raise an error if no kind of model is called ``name``."""
     if name not in KINDS:
         raise OptionError(
             f"{{kind}} must be {' or '.join(KINDS)}, or that of a plugin in COUNTLESS_PLUGINS, not {name!r}"
@@ -48,7 +48,7 @@ KINDS = {RESMADE: Kind("countless.models.resmade:ResMADE", ResMadeRuntime)}
 
 
 def runtimes(spec: ModelSpec, arrays: Mapping[str, Weights]) -> tuple[Runtime[Any], ...]:
-    """The model under each of its orders."""
+    """One runtime for each order of the model."""
     if spec.kind not in KINDS:
         raise ModelFileError(
             f"unknown kind of model {spec.kind!r}: upgrade Countless, or name the module that brings it in "

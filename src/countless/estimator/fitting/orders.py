@@ -17,13 +17,13 @@ Positions = tuple[int, ...]
 
 
 def orders_of(network: Network, table: Table) -> tuple[Positions, ...]:
-    """The orders in which a network reads the positions of ``table``; those of a column stay together.
+    """The different orders in which a network reads the positions of ``table``; those of a column stay together.
 
-    They are the table's own, random ones from a seed, by the columns' entropy, or some named columns first. There are
-    no two alike. Hidden columns come last, so that no other depends on them.
+    An order is the table's own, a random one, one by the columns' entropy, or it has some named columns first. Hidden
+    columns are last, so that no other column depends on them.
     """
-    usual = NATURAL if network.orders == 1 else RANDOM
-    order = usual if network.order is None else network.order
+    default = NATURAL if network.orders == 1 else RANDOM
+    order = default if network.order is None else network.order
     kind, _, seed = order.partition(":") if isinstance(order, str) else ("", "", "")
     if kind == RANDOM:
         columns = _random_orders(len(table.schema.coded), network.orders, int(seed or 0))
@@ -34,39 +34,40 @@ def orders_of(network: Network, table: Table) -> tuple[Positions, ...]:
         columns = [_with_first(_first(order), [column.name for column in table.schema.coded])]
     hidden = tuple(range(table.schema.visible, len(table.schema.sizes)))
     return tuple(
-        (*(position for column in each for position in table.schema.positions(column)), *hidden) for each in columns
+        (*(position for column in column_order for position in table.schema.positions(column)), *hidden)
+        for column_order in columns
     )
 
 
 def check_order(network: Network, names: list[str]) -> None:
-    """Refuse an order that names no column, or one twice, before the columns called ``names`` are read."""
+    """Raise an error if an order names a column that is not in ``names``, or a column twice."""
     _with_first(_first(network.order), names)
 
 
 def _first(order: str | Sequence[str] | None) -> Sequence[str]:
-    """The columns that an order names."""
+    """The columns that an order puts first."""
     if not isinstance(order, str):
         return order or ()
-    named = order not in (NATURAL, FALLING, RISING) and order.partition(":")[0] != RANDOM
-    return order.split(",") if named else ()
+    is_list_of_names = order not in (NATURAL, FALLING, RISING) and order.partition(":")[0] != RANDOM
+    return order.split(",") if is_list_of_names else ()
 
 
 def _random_orders(columns: int, count: int, seed: int) -> list[tuple[int, ...]]:
-    """``count`` random orders, or all that there are."""
+    """``count`` different random orders, or all possible ones if there are fewer."""
     rng = np.random.default_rng(seed)
-    found: dict[tuple[int, ...], None] = {}
-    few = math.factorial(columns) if columns < 10 else count
-    while len(found) < min(count, few):
-        found[tuple(rng.permutation(columns).tolist())] = None
-    return list(found)
+    orders: dict[tuple[int, ...], None] = {}
+    possible = math.factorial(columns) if columns < 10 else count
+    while len(orders) < min(count, possible):
+        orders[tuple(rng.permutation(columns).tolist())] = None
+    return list(orders)
 
 
 def _with_first(first: Sequence[str], names: list[str]) -> tuple[int, ...]:
-    """All columns, those that are called ``first`` before the others."""
-    chosen = [_index(names, name.strip()) for name in first]
-    if len(set(chosen)) < len(chosen):
+    """The indexes of all columns; those named in ``first`` come first."""
+    first_indexes = [_index(names, name.strip()) for name in first]
+    if len(set(first_indexes)) < len(first_indexes):
         raise OptionError("{order} names a column twice")
-    return (*chosen, *(index for index in range(len(names)) if index not in chosen))
+    return (*first_indexes, *(index for index in range(len(names)) if index not in first_indexes))
 
 
 def entropy(counts: NDArray[Any]) -> float:
@@ -76,8 +77,8 @@ def entropy(counts: NDArray[Any]) -> float:
 
 
 def _index(names: list[str], name: str) -> int:
-    for index, known in enumerate(names):
-        if known.casefold() == name.casefold():
+    for index, candidate in enumerate(names):
+        if candidate.casefold() == name.casefold():
             return index
     raise OptionError(
         f"{{order}} names {name!r}, which is no fitted column: give natural, random, random:SEED, falling, rising, or "

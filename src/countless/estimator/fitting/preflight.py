@@ -1,7 +1,7 @@
 """A preflight check: every kind of query of calibration and evaluation runs on a few rows before training.
 
-Training takes minutes to hours, and calibration comes after it. A column that the database cannot be asked about must
-be told before.
+Training takes minutes to hours, and calibration comes after it. If the database cannot evaluate filters on a column,
+the user must learn that before training.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from countless.errors import CountlessError, DataError
 from countless.query.compile import Compiler
 from countless.workload import every_filter, every_pattern
 
-ROWS = 20  # of the table, which the questions are asked of
+ROWS = 20  # rows of the table that the questions are evaluated on
 
 
 def preflight(source: Source, schema: Schema) -> None:
-    """Ask ``source`` about every column of ``schema``, and read the same questions as a model would.
+    """Ask ``source`` about every column of ``schema``, and compile the same questions as a model does.
 
     Raises:
         DataError: a column cannot be asked about; the message names it and what to do.
     """
     clauses = dict(_clauses(source, schema))
     try:
-        _ask(source, [clause for own in clauses.values() for clause in own])
+        _ask(source, [clause for column_clauses in clauses.values() for clause in column_clauses])
     except CountlessError:
-        for name, own in clauses.items():
+        for name, column_clauses in clauses.items():
             with _named(name):
-                _ask(source, own)
+                _ask(source, column_clauses)
         raise
     compiler = Compiler(schema)
-    for name, own in clauses.items():
+    for name, column_clauses in clauses.items():
         with _named(name):
-            for clause in own:
+            for clause in column_clauses:
                 compiler.compile(clause)
 
 
@@ -54,7 +54,7 @@ def _clauses(source: Source, schema: Schema) -> Iterator[tuple[str, list[str]]]:
 
 
 def _ask(source: Source, clauses: list[str]) -> None:
-    """Count the rows of each clause among a few, in one statement: what the database cannot do, it says at once."""
+    """Count a few rows by all clauses in one statement, which fails if the database cannot evaluate one of them."""
     cases = ", ".join(f"count(CASE WHEN {clause}\nTHEN 1 END)" for clause in clauses)
     source.rows(f"SELECT {cases} FROM (SELECT * FROM {source.table} LIMIT {ROWS})")
 

@@ -11,18 +11,18 @@ from countless.estimator.fitting.learning import Listener
 
 logger = logging.getLogger(__name__)
 
-MISSING = "missing"  # in a report: the parts that a model lacks, and why
+MISSING = "missing"  # key in a report: the parts that a model lacks, and why
 CALIBRATION = "calibration"
-LACK = {
+CONSEQUENCES = {
     CALIBRATION: "without a calibration the error bars of estimates reach from 0 to all rows; calibrate adds it",
 }
 
 
 @contextmanager
 def salvaged(part: str, report: dict[str, Any], listener: Listener) -> Iterator[None]:
-    """Make a ``part`` of a model inside this block; if that fails, note why in ``report`` and continue without it.
+    """Make a ``part`` of a model inside this block. If that fails, note why in ``report`` and continue without it.
 
-    A user's interrupt is no failure: it passes through.
+    An interrupt by the user is not caught.
     """
     try:
         yield
@@ -30,7 +30,7 @@ def salvaged(part: str, report: dict[str, Any], listener: Listener) -> Iterator[
         reason = (str(error) or type(error).__name__).splitlines()[0]
         logger.debug("making the %s failed", part, exc_info=error)
         report[MISSING] = {**missing_parts(report), part: reason}
-        listener.notice(f"making the {part} failed ({reason}): {LACK[part]}")
+        listener.notice(f"making the {part} failed ({reason}): {CONSEQUENCES[part]}")
 
 
 def missing_parts(report: dict[str, Any]) -> dict[str, str]:
@@ -40,7 +40,7 @@ def missing_parts(report: dict[str, Any]) -> dict[str, str]:
 
 
 def without_missing(report: dict[str, Any], part: str) -> dict[str, Any]:
-    """The report of a model that has got a ``part`` that it lacked."""
-    lacking = {name: reason for name, reason in missing_parts(report).items() if name != part}
+    """The report of a model that no longer lacks a ``part``."""
+    missing = {name: reason for name, reason in missing_parts(report).items() if name != part}
     rest = {name: value for name, value in report.items() if name != MISSING}
-    return {**rest, MISSING: lacking} if lacking else rest
+    return {**rest, MISSING: missing} if missing else rest

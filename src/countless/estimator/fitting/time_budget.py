@@ -8,22 +8,22 @@ from collections.abc import Callable, Sequence
 
 DEFAULT_BUDGET = 300.0  # seconds
 LEAST_SHARE = 1 / 3  # of the budget, for training and calibrating, however long reading took
-LEAST_COUNTING_SHARE, COUNTING_SHARE = 0.1, 0.2  # of what reading leaves, for substrings of text
-COUNTING_ALONE = 0.6  # the same if no network of text is trained
-CALIBRATION_SHARE = 0.08  # of what reading and counting leave
-TEXT_CALIBRATION_SHARE = 0.15  # the same if there is text, whose patterns take longer to count
-CALIBRATION_ALONE = 0.4  # the same if no network of text is trained
-CALIBRATION_SECONDS, MOST_CALIBRATION_SHARE = 12.0, 0.25  # at least so long, but no more of a short budget
-GRACE = 0.05  # of the budget: by so much the end is put off for error bars that would be useless else
-SAVING_SHARE, SAVING_SECONDS, MOST_SAVING_SHARE = 0.01, 1.0, 0.05  # of the budget; at least so long; at most
-LEAST_TRAINING = 0.02  # the same, for each network, even if others took more than was planned
+LEAST_COUNTING_SHARE, COUNTING_SHARE = 0.1, 0.2  # of the time after reading, for substrings of text
+COUNTING_ALONE = 0.6  # COUNTING_SHARE if no text network is trained
+CALIBRATION_SHARE = 0.08  # of the time after reading and counting
+TEXT_CALIBRATION_SHARE = 0.15  # CALIBRATION_SHARE if there is text, whose patterns take longer to count
+CALIBRATION_ALONE = 0.4  # CALIBRATION_SHARE if there is text but no text network is trained
+CALIBRATION_SECONDS, MOST_CALIBRATION_SHARE = 12.0, 0.25  # the least time, but at most this share of a short budget
+GRACE = 0.05  # of the budget: calibration may take this much longer if error bars would be useless otherwise
+SAVING_SHARE, SAVING_SECONDS, MOST_SAVING_SHARE = 0.01, 1.0, 0.05  # share of the budget; at least so long; at most
+LEAST_TRAINING = 0.02  # of the budget, for each network, even if others took longer than planned
 GAIN_EXPONENT = 2 / 3  # see TimePlan.training
 
 
 class TimePlan:
-    """The time of one fit. Without a ``budget`` (in seconds) nothing is bounded, and every share is None.
+    """The time plan of a fit. Without a ``budget`` (in seconds) there are no limits, and every share is None.
 
-    The plan begins when it is made, or ``spent`` seconds before. What a stage has not used goes to those after it.
+    The plan starts when it is made, or ``spent`` seconds before. Time that a stage does not use goes to later stages.
 
     >>> now = [0.0]
     >>> plan = TimePlan(300.0, clock=lambda: now[0])
@@ -44,8 +44,8 @@ class TimePlan:
         calibrates: bool = True,
     ) -> None:
         self.budget, self._clock, self._calibrates = budget, clock, calibrates
-        self._begun = clock() - spent
-        self._end = math.inf if budget is None else self._begun + budget - saving_seconds(budget)
+        self._started = clock() - spent
+        self._end = math.inf if budget is None else self._started + budget - saving_seconds(budget)
         self._calibration = 0.0
         self._counted_by: float | None = None
         self.extended = False
@@ -58,58 +58,58 @@ class TimePlan:
     @property
     def spent(self) -> float:
         """Seconds since the plan began."""
-        return self._clock() - self._begun
+        return self._clock() - self._started
 
     @property
     def left(self) -> float | None:
-        """Seconds until the end; None if there is none, and 0 when it is past."""
+        """Seconds until the end; None without a budget, and 0 after the end."""
         return None if self.budget is None else max(0.0, self._end - self._clock())
 
     @property
     def left_with_grace(self) -> float | None:
-        """The same until an end that is put off a little."""
+        """Seconds until the end plus the grace time."""
         return None if self.budget is None else max(0.0, self._end + GRACE * self.budget - self._clock())
 
     def counting(self, columns: int, text_network: bool = True) -> float | None:
-        """Seconds to count the substrings of one of this many text columns that are still to be counted."""
+        """Seconds to count the substrings of the next text column, if ``columns`` are still to be counted."""
         if self.left is None:
             return None
         if self._counted_by is None:
-            spare = self.left - LEAST_SHARE * (self.budget or 0.0)  # what training and calibrating do not need
-            usual = COUNTING_SHARE if text_network else COUNTING_ALONE
-            share = min(usual * self.left, max(LEAST_COUNTING_SHARE * self.left, spare))
+            spare = self.left - LEAST_SHARE * (self.budget or 0.0)  # not needed by training and calibrating
+            default_share = COUNTING_SHARE if text_network else COUNTING_ALONE
+            share = min(default_share * self.left, max(LEAST_COUNTING_SHARE * self.left, spare))
             self._counted_by = self._clock() + share
         return max(0.0, self._counted_by - self._clock()) / max(1, columns)
 
     def start_training(self, texts: bool, text_network: bool = True) -> None:
-        """The table is read and counted. If too little time is left, the end is put off."""
+        """Plan training and calibration, after the table is read and counted. If too little time is left, extend it."""
         if self.budget is None or self.left is None:
             return
         if self.left < LEAST_SHARE * self.budget:
             self._end = self._clock() + LEAST_SHARE * self.budget
             self.extended = True
         if self._calibrates:
-            of_text = TEXT_CALIBRATION_SHARE if text_network else CALIBRATION_ALONE
-            share = of_text if texts else CALIBRATION_SHARE
+            text_share = TEXT_CALIBRATION_SHARE if text_network else CALIBRATION_ALONE
+            share = text_share if texts else CALIBRATION_SHARE
             least = min(CALIBRATION_SECONDS, MOST_CALIBRATION_SHARE * self.left)
             self._calibration = max(share * self.left, least)
 
     def training(self, network: int, bits: Sequence[float]) -> float | None:
-        """Seconds to train a ``network``, those before it being trained, of rows that have this many ``bits`` for each.
+        """Seconds to train the network at index ``network``; ``bits`` are the bits per row of all networks.
 
-        What a network has yet to learn falls about with the square root of the time spent on it, from what it had to
-        learn at first. Then another second is worth the same to each of them if their times are as the bits to the
-        power of 2/3: more than evenly for those with much to learn, less than in proportion.
+        Earlier networks are trained already. The loss of a network falls about with the square root of the training
+        time, from its ``bits`` at the start. The last second of training is then equally useful for all networks if
+        their times are proportional to the bits to the power of 2/3.
         """
         if self.left is None:
             return None
-        weights: list[float] = [max(1.0, each) ** GAIN_EXPONENT for each in bits[network:]]
+        weights: list[float] = [max(1.0, network_bits) ** GAIN_EXPONENT for network_bits in bits[network:]]
         share = (self.left - self._calibration) * weights[0] / sum(weights)
         return max(LEAST_TRAINING * (self.budget or 0.0), share)
 
 
 def saving_seconds(budget: float) -> float:
-    """What of a budget is left for writing the file and for ending the process.
+    """The seconds of a budget that are reserved for writing the file and for ending the process.
 
     >>> [round(saving_seconds(budget), 1) for budget in (10.0, 60.0, 300.0)]
     [0.5, 1.0, 3.0]

@@ -33,19 +33,20 @@ class _Suspect:
     log_probability: float
     codes: IntArray
     impossible: BoolArray  # by column
-    texts: FloatArray  # the part that each text has in the probability
+    texts: FloatArray  # the log-probability of each text
     strings: tuple[str | None, ...]
 
     @classmethod
-    def of(cls, found: Likelihoods, place: int) -> _Suspect:
-        codes, impossible, texts = (part[place].copy() for part in (found.codes, found.impossible, found.texts))
-        strings = tuple(None if column is None else column[place] for column in found.strings)
-        return cls(found.first + place, float(found.log_probabilities[place]), codes, impossible, texts, strings)
+    def of(cls, chunk: Likelihoods, index: int) -> _Suspect:
+        """The row at ``index`` of a chunk."""
+        codes, impossible, texts = (part[index].copy() for part in (chunk.codes, chunk.impossible, chunk.texts))
+        strings = tuple(None if column is None else column[index] for column in chunk.strings)
+        return cls(chunk.first + index, float(chunk.log_probabilities[index]), codes, impossible, texts, strings)
 
 
 @dataclass(frozen=True)
 class _Blame:
-    """A column of a row, by its place, how likely its value is given all others, and what would be likelier."""
+    """The column that makes a row unlikely: its index, the probability of its value, and the expected value."""
 
     column: int
     probability: float
@@ -53,94 +54,98 @@ class _Blame:
     expected_probability: float | None = None
 
     @property
-    def told(self) -> tuple[float, str | None, float | None]:
-        """All but the column."""
+    def details(self) -> tuple[float, str | None, float | None]:
+        """All fields except the column."""
         return self.probability, self.expected, self.expected_probability
 
 
 def anomalies(schema: Schema, runtimes: Runtimes, rows: Any, top: int, watch: Watch | None = None) -> Frame:
-    """The ``top`` rows of least probability, the least likely first."""
+    """The ``top`` least likely rows, the least likely first."""
     with Recoded(derive(opened(rows, schema), schema.derived), schema) as recoded:
-        suspects = _least(schema, runtimes, recoded, top, watch)
+        suspects = _least_likely(schema, runtimes, recoded, top, watch)
         blames = _blames(schema, runtimes, suspects)
         values = _values(recoded, suspects, blames)
     lines = [
-        (suspect.row, suspect.log_probability, schema.names[blame.column], value, *blame.told)
+        (suspect.row, suspect.log_probability, schema.names[blame.column], value, *blame.details)
         for suspect, blame, value in zip(suspects, blames, values, strict=True)
     ]
     return Frame(NAMES, TYPES, tuple(map(list, zip(*lines, strict=True))) if lines else tuple([] for _ in NAMES))
 
 
-def _least(schema: Schema, runtimes: Runtimes, recoded: Recoded, top: int, watch: Watch | None) -> list[_Suspect]:
-    """The rows with most values that were never seen, and then those of which the rest is least likely."""
+def _least_likely(
+    schema: Schema, runtimes: Runtimes, recoded: Recoded, top: int, watch: Watch | None
+) -> list[_Suspect]:
+    """The rows with most values that the table does not have; then those whose other values are least likely."""
     heap: list[tuple[float, float, int, _Suspect]] = []  # the likeliest is first
-    for found in likelihoods(schema, runtimes, recoded, watch):
-        impossible = found.impossible.sum(axis=1)
-        order = np.lexsort((np.arange(len(found.seen)), found.seen, -impossible))[:top]
-        for place in order.tolist():
-            item = (float(impossible[place]), -float(found.seen[place]), -(found.first + place))
+    for chunk in likelihoods(schema, runtimes, recoded, watch):
+        impossible = chunk.impossible.sum(axis=1)
+        order = np.lexsort((np.arange(len(chunk.possible)), chunk.possible, -impossible))[:top]
+        for index in order.tolist():
+            key = (float(impossible[index]), -float(chunk.possible[index]), -(chunk.first + index))
             if len(heap) < top:
-                heapq.heappush(heap, (*item, _Suspect.of(found, place)))
-            elif item > heap[0][:3]:
-                heapq.heapreplace(heap, (*item, _Suspect.of(found, place)))
+                heapq.heappush(heap, (*key, _Suspect.of(chunk, index)))
+            elif key > heap[0][:3]:
+                heapq.heapreplace(heap, (*key, _Suspect.of(chunk, index)))
             else:
                 break
-    return [item[3] for item in sorted(heap, key=lambda item: item[:3], reverse=True)]
+    return [key[3] for key in sorted(heap, key=lambda key: key[:3], reverse=True)]
 
 
 def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> list[_Blame]:
     """The column to blame for each row.
 
-    It is one whose value was never seen, if there is any; or else the one whose value, given all others, is the least
-    likely beside the likeliest one; on a grid, of which no cell is likely, a value is compared with values, not with
-    NULL. Text is blamed only where there is nothing else.
+    It is a column whose value the table does not have, if there is one. Otherwise it is the column whose value, given
+    all others, is least likely in comparison with the likeliest value. No cell of a grid is likely, so a cell is
+    compared with cells only, not with NULL. Text is blamed only if no other column can be.
     """
     if not suspects:
         return []
-    odd: list[list[tuple[float, _Blame]]] = [[] for _ in suspects]
+    candidates: list[list[tuple[float, _Blame]]] = [[] for _ in suspects]  # the least ratio is to blame
     codes = np.stack([suspect.codes for suspect in suspects])
     impossible = np.stack([suspect.impossible for suspect in suspects])
     symbols = symbols_of(schema, codes)
     for index, column in enumerate(schema.coded):
-        asked = np.flatnonzero((codes[:, index] >= 0) | impossible[:, index])
-        own = np.maximum(codes[asked, index], NOBODY)
-        texts = [[suspects[row].strings[place] for row in asked] for place in range(len(schema.texts))]
-        found = completions_of(schema, runtimes, symbols[asked], texts, index, column.size, own)
+        rows = np.flatnonzero((codes[:, index] >= 0) | impossible[:, index])
+        own_codes = np.maximum(codes[rows, index], NOBODY)
+        texts = [[suspects[row].strings[text] for row in rows] for text in range(len(schema.texts))]
+        completions = completions_of(schema, runtimes, symbols[rows], texts, index, column.size, own_codes)
         if column.grid is not None:
-            found = found.without(column.null, own != column.null)
-        chosen, most, mine = typical(found, column), found.probabilities[found.best()], found.of(own)
-        oddities = np.divide(mine, most, out=np.zeros(len(found)), where=most > 0)
+            completions = completions.without(column.null, own_codes != column.null)
+        expected_entries = typical(completions, column)
+        most, probabilities = completions.probabilities[completions.best()], completions.of(own_codes)
+        ratios = np.divide(probabilities, most, out=np.zeros(len(completions)), where=most > 0)
         values = Values(column)
-        for place, row in enumerate(asked.tolist()):
-            expected = values.like_the_tables(int(found.codes[chosen[place]]), MIDDLE)
-            blame = _Blame(index, float(mine[place]), expected, float(found.probabilities[chosen[place]]))
-            odd[row].append((float(oddities[place]), blame))
-    texts_at = [index for index, column in enumerate(schema.columns) if column.is_text and runtimes.texts]
-    for ones, suspect in zip(odd, suspects, strict=True):
-        if not ones or suspect.impossible[texts_at].any():
-            ones.append(_odd_text(suspect, texts_at))
-    return [min(ones, key=lambda item: item[0])[1] for ones in odd]
+        for position, (row, entry) in enumerate(zip(rows.tolist(), expected_entries.tolist(), strict=True)):
+            expected = values.plausible_value_at(int(completions.codes[entry]), MIDDLE)
+            expected_probability = float(completions.probabilities[entry])
+            blame = _Blame(index, float(probabilities[position]), expected, expected_probability)
+            candidates[row].append((float(ratios[position]), blame))
+    text_indexes = [index for index, column in enumerate(schema.columns) if column.is_text and runtimes.texts]
+    for row_candidates, suspect in zip(candidates, suspects, strict=True):
+        if not row_candidates or suspect.impossible[text_indexes].any():
+            row_candidates.append(_text_blame(suspect, text_indexes))
+    return [min(row_candidates, key=lambda candidate: candidate[0])[1] for row_candidates in candidates]
 
 
-def _odd_text(suspect: _Suspect, texts_at: list[int]) -> tuple[float, _Blame]:
-    """The text of a row that is NULL and must not be, or else the least likely; and how odd it is."""
-    impossible = suspect.impossible[texts_at]
+def _text_blame(suspect: _Suspect, text_indexes: list[int]) -> tuple[float, _Blame]:
+    """The blame of a text that must not be NULL, or else of the least likely text; and its ratio."""
+    impossible = suspect.impossible[text_indexes]
     text = int(np.lexsort((suspect.texts, ~impossible))[0])
     if impossible[text]:
-        return 0.0, _Blame(texts_at[text], 0.0)
-    return 1.0, _Blame(texts_at[text], float(np.exp(suspect.texts[text])))
+        return 0.0, _Blame(text_indexes[text], 0.0)
+    return 1.0, _Blame(text_indexes[text], float(np.exp(suspect.texts[text])))
 
 
 def _values(recoded: Recoded, suspects: list[_Suspect], blames: list[_Blame]) -> list[str | None]:
-    """The value that each row has in the column that is to blame, as DuckDB prints it."""
+    """The value of each row in the column to blame, as DuckDB prints it."""
     if not suspects:
         return []
     names = {blame.column: quote_identifier(recoded.columns[blame.column]) for blame in blames}
     number = quote_identifier(f"{recoded.source.name}_place")  # no column has this name
-    found = recoded.source.rows(
+    lines = recoded.source.rows(
         f"SELECT {number}, {', '.join(f'CAST({name} AS VARCHAR)' for name in names.values())} "
         f"FROM (SELECT *, row_number() OVER () - 1 AS {number} FROM {recoded.source.table}) "
         f"WHERE {number} IN ({', '.join(str(suspect.row) for suspect in suspects)})"
     )
-    values = {(row, column): text for row, *texts in found for column, text in zip(names, texts, strict=True)}
+    values = {(row, column): text for row, *texts in lines for column, text in zip(names, texts, strict=True)}
     return [values[suspect.row, blame.column] for suspect, blame in zip(suspects, blames, strict=True)]

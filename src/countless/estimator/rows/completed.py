@@ -16,7 +16,7 @@ from countless.data.sources.file_formats import quote_path
 from countless.data.sources.source import Source
 from countless.errors import DataError, SourceError
 
-INSERTED = 5_000  # rows that are handed to DuckDB at once
+INSERT_ROWS = 5_000  # rows of one INSERT statement
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Completed:
         """
         with _filled(self) as select:
             described = self.source.rows(f"DESCRIBE {select}")
-            names, types = (tuple(str(line[place]) for line in described) for place in (0, 1))
+            names, types = (tuple(str(line[index]) for line in described) for index in (0, 1))
             rows = self.source.rows(f"SELECT {', '.join(map(_fetched, names, types))} FROM ({select})")
         return Frame(names, types, tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in names))
 
@@ -62,10 +62,10 @@ class Completed:
         return self.rows
 
     def __str__(self) -> str:
-        return f"{self.frame}\n{self._told}"
+        return f"{self.frame}\n{self._summary}"
 
     def __repr__(self) -> str:
-        return f"<Completed: {self._told}>"
+        return f"<Completed: {self._summary}>"
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The completed rows as dictionaries.
@@ -125,7 +125,7 @@ class Completed:
         return self.frame.to_polars()
 
     @property
-    def _told(self) -> str:
+    def _summary(self) -> str:
         return f"{len(self.cells):,} {'cell' if len(self.cells) == 1 else 'cells'} filled in, of {self.rows:,} rows"
 
     @property
@@ -159,41 +159,42 @@ class Completed:
 
 @contextmanager
 def _filled(completed: Completed) -> Iterator[str]:
-    """SQL for the completed table; what was filled in is in a table of DuckDB's meanwhile."""
+    """SQL for the completed table. Inside this block, a temporary DuckDB table has the values that were filled in."""
     source, cells = completed.source, completed.cells
     if not len(cells):
         yield f"SELECT * FROM {source.table}"
         return
     names = list(dict.fromkeys(cells.columns[1]))
-    places = {name: place for place, name in enumerate(names)}
+    indexes = {name: index for index, name in enumerate(names)}
     lines: dict[int, list[str | None]] = {}
     for row, name, value in zip(*cells.columns[:3], strict=True):
-        lines.setdefault(row, [None] * len(names))[places[name]] = value
+        lines.setdefault(row, [None] * len(names))[indexes[name]] = value
     table = quote_identifier(f"{source.name}_filled")
     source.run(
-        f"CREATE TEMP TABLE {table} (place BIGINT, {', '.join(f'f{place} VARCHAR' for place in range(len(names)))})"
+        f"CREATE TEMP TABLE {table} (place BIGINT, {', '.join(f'f{index} VARCHAR' for index in range(len(names)))})"
     )
     try:
         texts = [f"({', '.join([str(row), *map(_literal, values)])})" for row, values in lines.items()]
-        for first in range(0, len(texts), INSERTED):
-            source.run(f"INSERT INTO {table} VALUES {', '.join(texts[first : first + INSERTED])}")
-        yield _select(completed, places, table)
+        for first in range(0, len(texts), INSERT_ROWS):
+            source.run(f"INSERT INTO {table} VALUES {', '.join(texts[first : first + INSERT_ROWS])}")
+        yield _select(completed, indexes, table)
     finally:
         source.run(f"DROP TABLE {table}")
 
 
-def _select(completed: Completed, places: Mapping[str, int], table: str) -> str:
+def _select(completed: Completed, indexes: Mapping[str, int], table: str) -> str:
+    """SQL for the completed table; ``indexes`` are those of the filled columns in the temporary ``table``."""
     source = completed.source
-    held = {given: name for name, given in completed.names.items()}
+    model_names = {input_name: name for name, input_name in completed.names.items()}
     selected = []
-    for given, kind in source.columns():
-        column, name = f"rows.{quote_identifier(given)}", held.get(given, "")
-        if name in places:
-            column = _merged(source, column, kind, f"filled.f{places[name]}", completed.types[name])
-        selected.append(f"{column} AS {quote_identifier(given)}")
+    for input_name, kind in source.columns():
+        column, name = f"rows.{quote_identifier(input_name)}", model_names.get(input_name, "")
+        if name in indexes:
+            column = _merged(source, column, kind, f"filled.f{indexes[name]}", completed.types[name])
+        selected.append(f"{column} AS {quote_identifier(input_name)}")
     selected += [
-        f"CAST(filled.f{place} AS {completed.types[name]}) AS {quote_identifier(name)}"
-        for name, place in places.items()
+        f"CAST(filled.f{index} AS {completed.types[name]}) AS {quote_identifier(name)}"
+        for name, index in indexes.items()
         if name not in completed.names
     ]
     number = quote_identifier(f"{source.name}_place")  # no column has this name
@@ -205,7 +206,7 @@ def _select(completed: Completed, places: Mapping[str, int], table: str) -> str:
 
 
 def _merged(source: Source, column: str, kind: str, filled: str, stored: str) -> str:
-    """SQL for a column and, where it is NULL, what was filled in: of its own type, unless that cannot hold it."""
+    """SQL for a column with its NULLs filled in. It keeps its type, unless that cannot hold the values."""
     if kind in (TEXT, stored):
         return f"coalesce({column}, CAST({filled} AS {kind}))"
     try:
@@ -216,7 +217,7 @@ def _merged(source: Source, column: str, kind: str, filled: str, stored: str) ->
 
 
 def _fetched(name: str, kind: str) -> str:
-    """SQL for a column as Python can have it: instants with a zone only as text, since they would need a package."""
+    """SQL for a column as Python can read it: times with a zone as text, because they would need another package."""
     return f"CAST({quote_identifier(name)} AS VARCHAR)" if kind.endswith("TIME ZONE") else quote_identifier(name)
 
 

@@ -1,4 +1,4 @@
-"""Completion (imputation) of missing values in given rows."""
+"""Completion (imputation): missing values of rows are filled in."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from countless.estimator.rows.completed import Completed
 from countless.estimator.rows.likelihood import Watch, symbols_of
 from countless.estimator.rows.text_evidence import completions_of
 
-TRIES = 20  # a string that is NULL so often stays missing
-MIDDLE = 0.5  # of a cell's values the one in the middle stands for all
+TRIES = 20  # a string that is drawn as NULL so often stays missing
+MIDDLE = 0.5  # a grid's cell is filled in with its median
 
 
 @dataclass(frozen=True)
 class CompletionOptions:
-    """What to fill in, and how.
+    """The columns to fill in, and the way to choose values.
 
-    ``columns`` are those to fill in: None is all that the model has codes for, but for derived ones, which follow from
-    others. With ``draws`` values are drawn by their probabilities, each given those drawn before in its row; otherwise
-    each is the most likely one.
+    If ``columns`` is None, all columns are filled in except derived ones, and text only with ``draws``. With ``draws``
+    values are random, each given those drawn before it in its row; otherwise each value is the most likely one.
     """
 
     columns: tuple[str, ...] | None = None
@@ -44,7 +43,7 @@ class CompletionOptions:
 
 @dataclass
 class _Cells:
-    """What was filled in."""
+    """The cells that were filled in."""
 
     rows: list[int] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
@@ -52,20 +51,20 @@ class _Cells:
     probabilities: list[float] = field(default_factory=list)
 
     def add(self, rows: IntArray, column: str, values: Sequence[str | None], probabilities: Sequence[float]) -> None:
-        """Some cells of a column."""
+        """Add cells of a column."""
         self.rows += rows.tolist()
         self.columns += [column] * len(rows)
         self.values += values
         self.probabilities += probabilities
 
     def frame(self) -> Frame:
-        """All cells, by row."""
+        """A table of all cells, sorted by row."""
         order = np.argsort(np.array(self.rows, dtype=np.int64), kind="stable").tolist()
         columns = (self.rows, self.columns, self.values, self.probabilities)
         return Frame(
             ("row", "column", "value", "probability"),
             ("BIGINT", "VARCHAR", "VARCHAR", "DOUBLE"),
-            tuple([column[place] for place in order] for column in columns),
+            tuple([column[index] for index in order] for column in columns),
         )
 
 
@@ -73,16 +72,16 @@ def complete(
     schema: Schema, runtimes: Runtimes, rows: Any, options: CompletionOptions, watch: Watch | None = None
 ) -> Completed:
     """The rows with their missing cells filled in."""
-    wanted = _wanted(schema, options, bool(runtimes.texts))
+    columns = _columns_to_fill(schema, options, bool(runtimes.texts))
     source = opened(rows, schema, holes=True)
     cells, left = _Cells(), 0
     with Recoded(source, schema) as recoded:
-        filler = _Filler(schema, runtimes, wanted, np.random.default_rng(options.seed) if options.draws else None)
-        for some in recoded.chunks():
-            filler.fill(some, cells)
-            left += sum(text.count(None) for text in some.texts if text is not None and not options.draws)
+        filler = _Filler(schema, runtimes, columns, np.random.default_rng(options.seed) if options.draws else None)
+        for chunk in recoded.chunks():
+            filler.fill(chunk, cells)
+            left += sum(text.count(None) for text in chunk.texts if text is not None and not options.draws)
             if watch is not None:
-                watch(some.first + len(some), recoded.rows)
+                watch(chunk.first + len(chunk), recoded.rows)
         names = {schema.names[index]: name for index, name in recoded.columns.items()}
         total = recoded.rows
     types = {column.name: column.type for column in schema.columns}
@@ -93,17 +92,17 @@ class _Filler:
     """Fills in chunks of rows, one column after the other."""
 
     def __init__(
-        self, schema: Schema, runtimes: Runtimes, wanted: Sequence[int], rng: np.random.Generator | None
+        self, schema: Schema, runtimes: Runtimes, indexes: Sequence[int], rng: np.random.Generator | None
     ) -> None:
         self.schema, self.runtimes, self.rng = schema, runtimes, rng
-        columns = [index for index in wanted if not schema.columns[index].is_text]
+        columns = [index for index in indexes if not schema.columns[index].is_text]
         ranks = {position: rank for rank, position in enumerate(runtimes.columns[0].order)} if columns else {}
         self.columns = sorted(columns, key=lambda index: ranks[schema.positions(index)[0]])
-        self.texts = [schema.text_index(index) for index in wanted if schema.columns[index].is_text]
+        self.texts = [schema.text_index(index) for index in indexes if schema.columns[index].is_text]
         self.values = {index: Values(schema.coded[index]) for index in columns}
 
     def fill(self, rows: RecodedRows, cells: _Cells) -> None:
-        """Fill in every missing cell of the wanted columns; NULL itself is no value to fill in."""
+        """Fill in the missing cells of all columns. NULL is not a value to fill in."""
         symbols = symbols_of(self.schema, rows.codes)
         for index in self.columns:
             column, positions = self.schema.coded[index], self.schema.positions(index)
@@ -111,16 +110,20 @@ class _Filler:
             if not len(missing) or not column.null:
                 continue
             texts = [None if text is None else [text[row] for row in missing] for text in rows.texts]
-            found = completions_of(self.schema, self.runtimes, symbols[missing], texts, index, column.null)
+            candidates = completions_of(self.schema, self.runtimes, symbols[missing], texts, index, column.null)
             if self.rng is None:
-                entries = typical(found, column)
-                values = [self.values[index].like_the_tables(code, MIDDLE) for code in found.codes[entries].tolist()]
+                entries = typical(candidates, column)
+                values = [
+                    self.values[index].plausible_value_at(code, MIDDLE) for code in candidates.codes[entries].tolist()
+                ]
             else:
-                entries = found.at(self.rng.random(len(found)))
-                values = self.values[index].drawn(found.codes[entries], self.rng)
-                for position, digits in zip(positions, to_digits(found.codes[entries], column.radices), strict=True):
+                entries = candidates.at(self.rng.random(len(candidates)))
+                values = self.values[index].draw(candidates.codes[entries], self.rng)
+                for position, digits in zip(
+                    positions, to_digits(candidates.codes[entries], column.radices), strict=True
+                ):
                     symbols[missing, position] = digits
-            cells.add(rows.first + missing, column.name, values, found.probabilities[entries].tolist())
+            cells.add(rows.first + missing, column.name, values, candidates.probabilities[entries].tolist())
         for index in self.texts:
             self._draw_texts(rows, index, symbols, cells)
 
@@ -131,46 +134,48 @@ class _Filler:
         missing = np.array([row for row in range(len(rows)) if texts is None or texts[row] is None], dtype=np.int64)
         for _ in range(TRIES):
             drawn = sample_each(runtime, column.letters, symbols[missing], self.rng) if len(missing) else []
-            there = np.array([value.text is not None for value in drawn], dtype=np.bool_)
-            kept = [value for value in drawn if value.text is not None]
-            chances = [math.exp(value.log_probability) for value in kept]
-            cells.add(rows.first + missing[there], column.name, [value.text for value in kept], chances)
-            missing = missing[~there]
+            has_text = np.array([value.text is not None for value in drawn], dtype=np.bool_)
+            strings = [value for value in drawn if value.text is not None]
+            probabilities = [math.exp(value.log_probability) for value in strings]
+            cells.add(rows.first + missing[has_text], column.name, [value.text for value in strings], probabilities)
+            missing = missing[~has_text]
 
 
-def typical(found: Completions, column: Column) -> IntArray:
-    """The entry of each row to choose: the most likely one.
+def typical(candidates: Completions, column: Column) -> IntArray:
+    """The entry of each row to fill in: the most likely one.
 
-    No cell of a grid is likely, unless it is of a single value. If such a one is not the most likely, it is the cell
-    that has as much probability below it as above.
+    In a grid only a cell of a single value, or NULL, can be likely. If the most likely entry is another cell, the
+    median cell is chosen.
     """
-    best = found.best()
+    best = candidates.best()
     if column.grid is None:
         return best
     single = np.append(np.array(column.grid.distinct) == 1, True)  # NULL too
-    return np.where(single[found.codes[best]], best, found.at(np.full(len(found), MIDDLE)))
+    return np.where(single[candidates.codes[best]], best, candidates.at(np.full(len(candidates), MIDDLE)))
 
 
-def _wanted(schema: Schema, options: CompletionOptions, writes_text: bool) -> list[int]:
-    """The places of the columns to fill in, texts last: these are only drawn, since no string is likely."""
+def _columns_to_fill(schema: Schema, options: CompletionOptions, writes_text: bool) -> list[int]:
+    """The indexes of the columns to fill in. Text can only be drawn, because no single string is likely."""
     if options.columns is None:
         if options.draws and not schema.coded and not writes_text:
             raise NoTextModelError("text is drawn from")
         fillable = schema.columns if options.draws and writes_text else schema.coded
         return [index for index in range(len(fillable)) if index not in schema.following]
-    found = []
+    indexes = []
     for name in options.columns:
         index = schema.find(name)
         if index is None:
-            close = difflib.get_close_matches(name, schema.names, 1)
-            hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(schema.names)}"
+            similar = difflib.get_close_matches(name, schema.names, 1)
+            hint = f'did you mean "{similar[0]}"?' if similar else f"the columns are {', '.join(schema.names)}"
             raise DataError(f'the model holds no column "{name}" to fill in: {hint}')
         if index in schema.following:
-            item = schema.following[index]
-            raise DataError(f'"{name}" follows from {", ".join(item.columns)}: fill these in, and compute {item.sql}')
+            derived = schema.following[index]
+            raise DataError(
+                f'"{name}" follows from {", ".join(derived.columns)}: fill these in, and compute {derived.sql}'
+            )
         if schema.columns[index].is_text and not options.draws:
             raise DataError(f'"{name}" is modelled as text, which can only be drawn: ask for draws, or leave it out')
         if schema.columns[index].is_text and not writes_text:
             raise NoTextModelError("text is drawn from")
-        found.append(index)
-    return sorted(set(found))
+        indexes.append(index)
+    return sorted(set(indexes))

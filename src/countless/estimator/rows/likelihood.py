@@ -1,4 +1,4 @@
-"""Log-likelihoods of given rows under a model."""
+"""Log-likelihoods of rows under a model."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from countless.engine.text.conditional import log_probabilities as text_log_prob
 from countless.errors import NoTextModelError
 from countless.query.rewrites.derivation import derive
 
-Watch = Callable[[int, int], None]  # called with the number of rows done and of all rows
+Watch = Callable[[int, int], None]  # called with the number of rows done and the number of all rows
 
 
 @dataclass(frozen=True, eq=False)
 class Likelihoods:
-    """Some rows, from the one at ``first`` on, and the log-probability of what the model holds of each.
+    """A chunk of rows, whose first has the number ``first``, and the log-probability of each row.
 
-    ``codes`` (rows, columns) have NULL's own code where NULL is a value; ``impossible`` (rows, columns, text last) are
-    the values that the model does not hold, which are left out of ``seen``. ``texts`` (rows, text columns) is the
-    part of ``seen`` that each of the ``strings`` has.
+    ``codes`` (rows, columns) have NULL's own code where NULL is a value. ``impossible`` (rows, columns, text last) are
+    the values that the table does not have. ``possible`` is the log-probability of all other values of a row, and
+    ``texts`` (rows, text columns) the part of it that each of the ``strings`` contributes.
     """
 
     first: int
     codes: IntArray
     impossible: BoolArray
-    seen: FloatArray
+    possible: FloatArray
     texts: FloatArray
     strings: tuple[list[str | None] | None, ...]
 
     @property
     def log_probabilities(self) -> FloatArray:
-        """Of whole rows: minus infinity where something is impossible."""
-        return np.where(self.impossible.any(axis=1), -np.inf, self.seen)
+        """The log-probability of whole rows: minus infinity if a value is impossible."""
+        return np.where(self.impossible.any(axis=1), -np.inf, self.possible)
 
 
 def log_prob(schema: Schema, runtimes: Runtimes, rows: Any) -> FloatArray:
     """The natural logarithm of each row's probability."""
     with Recoded(derive(opened(rows, schema), schema.derived), schema) as recoded:
-        found = [some.log_probabilities for some in likelihoods(schema, runtimes, recoded)]
-    return np.concatenate([np.zeros(0), *found])
+        chunks = [chunk.log_probabilities for chunk in likelihoods(schema, runtimes, recoded)]
+    return np.concatenate([np.zeros(0), *chunks])
 
 
 def likelihoods(
     schema: Schema, runtimes: Runtimes, recoded: Recoded, watch: Watch | None = None
 ) -> Iterator[Likelihoods]:
-    """What the model says of all rows, some at a time; of text only if there is a network of text."""
+    """The log-probabilities of all rows, in chunks. Text counts only if there is a network of text."""
     if not runtimes.columns and not runtimes.texts:
         raise NoTextModelError("the probability of text is read from")
     for rows in recoded.chunks():
@@ -68,31 +68,34 @@ def symbols_of(schema: Schema, codes: IntArray) -> IntArray:
     """The symbols (rows, positions) of codes (rows, columns): MASK where there is no code."""
     symbols = np.tile(np.array(schema.sizes, dtype=np.int64), (len(codes), 1))
     for index, column in enumerate(schema.coded):
-        known = np.flatnonzero(codes[:, index] >= 0)
+        has_code = np.flatnonzero(codes[:, index] >= 0)
         for position, digits in zip(
-            schema.positions(index), to_digits(codes[known, index], column.radices), strict=True
+            schema.positions(index), to_digits(codes[has_code, index], column.radices), strict=True
         ):
-            symbols[known, position] = digits
+            symbols[has_code, position] = digits
     return symbols
 
 
 def _rare_shares(column: TextColumn, texts: Sequence[str | None]) -> FloatArray:
-    """For each text, the logarithm of the shares that its rare characters have in UNKNOWN, as the model has them.
+    """For each text, the sum of the logarithms of its rare characters' shares in the UNKNOWN symbol.
 
-    A character that never occurred is taken for the rarest.
+    A character that never occurred has the share of the rarest.
     """
     unknown = sum(count for _, count in column.rare)
     shares = {character: math.log(count / unknown) for character, count in column.rare}
-    least, known = min(shares.values(), default=0.0), set(column.characters)
+    least, common = min(shares.values(), default=0.0), set(column.characters)
     return np.array(
-        [sum(shares.get(one, least) for one in (text or "")[: column.length] if one not in known) for text in texts]
+        [
+            sum(shares.get(letter, least) for letter in (text or "")[: column.length] if letter not in common)
+            for text in texts
+        ]
     )
 
 
 def _likelihoods(schema: Schema, runtimes: Runtimes, rows: RecodedRows) -> Likelihoods:
     codes = rows.codes.copy()
     impossible = np.zeros((len(rows), len(schema.names)), dtype=np.bool_)
-    seen = np.zeros(len(rows))
+    possible = np.zeros(len(rows))
     for index, column in enumerate(schema.coded):
         if column.has_null:
             codes[rows.nulls[:, index], index] = column.null
@@ -101,11 +104,11 @@ def _likelihoods(schema: Schema, runtimes: Runtimes, rows: RecodedRows) -> Likel
             impossible[:, index] = (codes[:, index] == UNSEEN) | rows.nulls[:, index]
         if column.grid is not None:
             # A cell's rows are spread evenly over its values, as for a question about one of them.
-            spread = np.append(np.log(column.grid.distinct), np.zeros(1 + column.has_null))  # the last for no code
-            seen -= spread[np.maximum(codes[:, index], -1)]
+            log_values = np.append(np.log(column.grid.distinct), np.zeros(1 + column.has_null))  # the last for no code
+            possible -= log_values[np.maximum(codes[:, index], -1)]
     symbols = symbols_of(schema, codes)
     if schema.coded:
-        seen += row_log_probabilities(runtimes.columns, symbols)
+        possible += row_log_probabilities(runtimes.columns, symbols)
     texts = np.zeros((len(rows), len(schema.texts)))
     for index, text in enumerate(schema.texts):
         values = rows.texts[index]
@@ -119,4 +122,4 @@ def _likelihoods(schema: Schema, runtimes: Runtimes, rows: RecodedRows) -> Likel
             impossible[:, schema.index_of_text(index)] = nulls
             texts[nulls, index] = 0.0
     with np.errstate(invalid="ignore"):
-        return Likelihoods(rows.first, codes, impossible, seen + texts.sum(axis=1), texts, rows.texts)
+        return Likelihoods(rows.first, codes, impossible, possible + texts.sum(axis=1), texts, rows.texts)

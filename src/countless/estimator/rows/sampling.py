@@ -1,4 +1,4 @@
-"""Samples of rows from a model."""
+"""Synthetic rows that are drawn from a model."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from countless.query.row_check import RowCheck
 from countless.region import Box, Region
 
 WIDER = "ask for a wider condition, or fit the model with a higher max_distinct, so that it knows more values"
-ROUNDS = 6  # in which rows are drawn for those that failed the condition
-MOST_FOR_ONE = 8  # rows that are drawn in a round for each that is missing
+MAX_ROUNDS = 6  # of drawing; each replaces the rows that failed the condition
+MAX_DRAWS_PER_ROW = 8  # rows drawn in a round for each missing row
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,9 @@ class Sample(Frame):
 
 @dataclass(frozen=True, eq=False)
 class SampleSource:
-    """What rows are drawn of: a region, the densities of its boxes if it has several, and how a row is checked.
+    """The region to draw rows from, the densities of its boxes if it has several, and the check of a drawn row.
 
-    ``cells`` has for each box what it allows of the cells of grids, by column.
+    ``cells`` has for each box the allowed parts of the cells of grids, by column.
     """
 
     region: Region
@@ -70,8 +70,8 @@ class SampleSource:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """Some rows of a box: codes by column, texts by text column."""
+class _BoxRows:
+    """Drawn rows of a box: codes by column, texts by text column."""
 
     codes: list[IntArray]
     texts: list[list[Drawn]]
@@ -81,8 +81,8 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
-    """Rows with values, by column, that satisfy the condition, out of more that were drawn."""
+class _ValidRows:
+    """Drawn rows that satisfy the condition, as values by column."""
 
     columns: list[list[str | None]]
     cut: list[tuple[str, ...]]
@@ -94,108 +94,112 @@ class _Kept:
         return len(self.cut)
 
 
-def samples(schema: Schema, runtimes: Runtimes, drawing: SampleSource, count: int, seed: int) -> Sample:
-    """``count`` rows, at least one; fewer if the rows that are drawn fail the condition again and again."""
-    if not drawing.region.boxes:
+def samples(schema: Schema, runtimes: Runtimes, source: SampleSource, count: int, seed: int) -> Sample:
+    """Up to ``count`` rows, at least one. There are fewer if too many drawn rows fail the condition."""
+    if not source.region.boxes:
         raise NoRowsError("no row matches: there is nothing to draw")
     if not runtimes.texts and schema.texts:  # these columns are left out
         if not schema.coded:
             raise NoTextModelError("text is drawn from")
         schema = replace(schema, columns=schema.coded)
     rng = np.random.default_rng(seed)
-    found: list[_Kept] = []
+    parts: list[_ValidRows] = []
     missing, size, drawn = count, count, 0
-    for _ in range(ROUNDS):
-        part = _drawn(schema, runtimes, drawing, size, missing, rng)
-        found.append(part)
-        missing, drawn = missing - len(part), drawn + size
+    for _ in range(MAX_ROUNDS):
+        valid = _draw_valid(schema, runtimes, source, size, missing, rng)
+        parts.append(valid)
+        missing, drawn = missing - len(valid), drawn + size
         if not missing:
             break
-        size = min(MOST_FOR_ONE, drawn // max(1, count - missing) + 1) * missing
+        size = min(MAX_DRAWS_PER_ROW, drawn // max(1, count - missing) + 1) * missing
     if missing == count:
         raise NoRowsError(f"{drawn:,} rows were drawn, and none satisfies the condition: {WIDER}")
     return Sample(
         schema.names,
         tuple(column.type for column in schema.columns),
-        tuple([value for part in found for value in part.columns[place]] for place in range(len(schema.columns))),
+        tuple([value for part in parts for value in part.columns[index]] for index in range(len(schema.columns))),
         count,
-        sum(part.effective for part in found),
-        all(part.exact for part in found),
-        np.concatenate([part.log_probs for part in found]),
-        tuple(cut for part in found for cut in part.cut),
+        sum(part.effective for part in parts),
+        all(part.exact for part in parts),
+        np.concatenate([part.log_probs for part in parts]),
+        tuple(cut for part in parts for cut in part.cut),
     )
 
 
-def _drawn(
-    schema: Schema, runtimes: Runtimes, drawing: SampleSource, size: int, most: int, rng: np.random.Generator
-) -> _Kept:
-    """Draw ``size`` rows and keep those that satisfy the condition, ``most`` of them."""
-    shares = rng.multinomial(size, _chances(drawing.region, drawing.masses))
-    boxes = np.flatnonzero(shares).tolist()
-    parts = [_rows(schema, runtimes, drawing.region.boxes[box], int(shares[box]), rng) for box in boxes]
-    owner = np.repeat(boxes, shares[boxes])
+def _draw_valid(
+    schema: Schema, runtimes: Runtimes, source: SampleSource, size: int, most: int, rng: np.random.Generator
+) -> _ValidRows:
+    """Draw ``size`` rows and keep those that satisfy the condition, at most ``most``."""
+    counts = rng.multinomial(size, _box_shares(source.region, source.masses))
+    boxes = np.flatnonzero(counts).tolist()
+    parts = [_draw_box(schema, runtimes, source.region.boxes[box], int(counts[box]), rng) for box in boxes]
+    row_boxes = np.repeat(boxes, counts[boxes])
     order = rng.permutation(size)
-    owner = owner[order]
-    codes = [np.concatenate([part.codes[place] for part in parts])[order] for place in range(len(schema.coded))]
+    row_boxes = row_boxes[order]
+    codes = [np.concatenate([part.codes[index] for part in parts])[order] for index in range(len(schema.coded))]
     texts = []
-    for place in range(len(schema.texts)):
-        values = [value for part in parts for value in part.texts[place]]
+    for text_index in range(len(schema.texts)):
+        values = [value for part in parts for value in part.texts[text_index]]
         texts.append([values[row] for row in order])
-    cells = CellDraws(schema, drawing.cells, codes, owner)
+    cells = CellDraws(schema, source.cells, codes, row_boxes)
     columns = [cells.values(index, rng) for index in range(len(schema.coded))]
-    columns += [[value.text for value in own] for own in texts]
+    columns += [[value.text for value in column_texts] for column_texts in texts]
     allowed = np.ones(size, dtype=np.bool_)
-    if drawing.check is not None:
+    if source.check is not None:
         cut = {
-            schema.index_of_text(place): np.array([value.cut for value in own], dtype=np.bool_)
-            for place, own in enumerate(texts)
+            schema.index_of_text(text_index): np.array([value.cut for value in column_texts], dtype=np.bool_)
+            for text_index, column_texts in enumerate(texts)
         }
-        allowed = cells.settle(drawing.check, columns, cut, rng)
-    kept = np.flatnonzero(allowed)[:most].tolist()
+        allowed = cells.settle(source.check, columns, cut, rng)
+    valid = np.flatnonzero(allowed)[:most].tolist()
     log_probs = np.concatenate([part.log_probs for part in parts])[order]
-    rows = [[column[row] for row in kept] for column in columns]
-    if schema.following and kept:
+    rows = [[column[row] for row in valid] for column in columns]
+    if schema.following and valid:
         recompute(schema, rows)
-    return _Kept(
+    return _ValidRows(
         rows,
-        [tuple(text.name for text, own in zip(schema.texts, texts, strict=True) if own[row].cut) for row in kept],
-        log_probs[kept],
-        sum(part.effective for part in parts) * len(kept) / size,
+        [
+            tuple(text.name for text, column_texts in zip(schema.texts, texts, strict=True) if column_texts[row].cut)
+            for row in valid
+        ],
+        log_probs[valid],
+        sum(part.effective for part in parts) * len(valid) / size,
         all(part.exact for part in parts),
     )
 
 
-def _chances(region: Region, masses: Sequence[float]) -> FloatArray:
-    """How much of the region each of its disjoint boxes is."""
+def _box_shares(region: Region, masses: Sequence[float]) -> FloatArray:
+    """The share of the region's rows in each of its disjoint boxes."""
     if len(region.boxes) == 1:
         return np.ones(1)
-    found = np.array(masses)
-    if not found.any():
-        found = np.ones(len(found))
-    chances: FloatArray = found / found.sum()
-    return chances
+    box_masses = np.array(masses)
+    if not box_masses.any():
+        box_masses = np.ones(len(box_masses))
+    shares: FloatArray = box_masses / box_masses.sum()
+    return shares
 
 
-def _rows(schema: Schema, runtimes: Runtimes, box: Box, count: int, rng: np.random.Generator) -> _Rows:
-    languages = {item.column: item.language for item in box.texts}
+def _draw_box(schema: Schema, runtimes: Runtimes, box: Box, count: int, rng: np.random.Generator) -> _BoxRows:
+    """Draw ``count`` rows of a box."""
+    languages = {text_filter.column: text_filter.language for text_filter in box.texts}
     contexts, codes, effective, exact, logs = None, [], float(count), not schema.texts, np.zeros(count)
     if schema.coded:
         axes = axes_of(schema, range(len(schema.coded)))
         drawn = draw_rows(runtimes, box, axes, count, rng)
         contexts, effective, exact = drawn.symbols, drawn.effective, drawn.exact and exact
         codes = [axis.codes(contexts) for axis in axes]
-        seen = contexts.copy()
-        seen[:, schema.visible :] = schema.sizes[schema.visible :]  # MASK: a row has no hidden columns
-        logs = row_log_probabilities(runtimes.columns, seen)
+        visible_symbols = contexts.copy()
+        visible_symbols[:, schema.visible :] = schema.sizes[schema.visible :]  # MASK: a row has no hidden columns
+        logs = row_log_probabilities(runtimes.columns, visible_symbols)
     texts = [
-        _texts(runtime, column, languages.get(index), contexts, count, rng)
+        _draw_texts(runtime, column, languages.get(index), contexts, count, rng)
         for index, (column, runtime) in enumerate(zip(schema.texts, runtimes.texts, strict=True))
     ]
     logs = sum((np.array([drawn.log_probability for drawn in values]) for values in texts), logs)
-    return _Rows(codes, texts, logs, effective, exact)
+    return _BoxRows(codes, texts, logs, effective, exact)
 
 
-def _texts(
+def _draw_texts(
     runtime: TextRuntime,
     column: TextColumn,
     language: Language | None,
@@ -203,23 +207,26 @@ def _texts(
     count: int,
     rng: np.random.Generator,
 ) -> list[Drawn]:
-    """A text for each row, of ``language`` if one is asked for, in the row's context if the model knows it."""
+    """A text for each row, from ``language`` if there is a filter, given the row's context if the model has one."""
     if contexts is None or not runtime.spec.context:
-        return sample(runtime, language or _everything(column), count, rng)
+        return sample(runtime, language or _all_strings(column), count, rng)
     if language is None:
         return sample_each(runtime, column.letters, contexts, rng)
-    return _of_language(runtime, language, contexts, rng)
+    return _draw_language(runtime, language, contexts, rng)
 
 
-def _of_language(runtime: TextRuntime, language: Language, contexts: IntArray, rng: np.random.Generator) -> list[Drawn]:
-    different, places = np.unique(contexts, axis=0, return_inverse=True)
-    found: list[Drawn | None] = [None] * len(contexts)
-    for index, context in enumerate(different):
-        rows: Sequence[int] = np.flatnonzero(places.ravel() == index).tolist()
-        for row, drawn in zip(rows, sample(runtime, language, len(rows), rng, context), strict=True):
-            found[row] = drawn
-    return [drawn for drawn in found if drawn is not None]
+def _draw_language(
+    runtime: TextRuntime, language: Language, contexts: IntArray, rng: np.random.Generator
+) -> list[Drawn]:
+    """A text of ``language`` for each row. Rows with the same context are drawn together."""
+    distinct_contexts, context_indexes = np.unique(contexts, axis=0, return_inverse=True)
+    texts: list[Drawn | None] = [None] * len(contexts)
+    for index, context in enumerate(distinct_contexts):
+        rows: Sequence[int] = np.flatnonzero(context_indexes.ravel() == index).tolist()
+        for row, text in zip(rows, sample(runtime, language, len(rows), rng, context), strict=True):
+            texts[row] = text
+    return [text for text in texts if text is not None]
 
 
-def _everything(column: TextColumn) -> Language:
+def _all_strings(column: TextColumn) -> Language:
     return Language(Automaton.constant(column.letters, True), column.has_null, column.has_null)

@@ -1,4 +1,4 @@
-"""Evidence rows that satisfy a condition, as a sample of it."""
+"""Samples of evidence rows that satisfy a condition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from countless.estimator.rows.likelihood import log_prob
 from countless.estimator.rows.sampling import Sample
 from countless.query.question import Question
 
-STORED_STREAM = 29  # keeps the random numbers of the choice apart from others of the seed
+STORED_STREAM = 29  # separates the random choice of rows from other uses of the seed
 
 
 def stored_before_drawn(
@@ -28,7 +28,7 @@ def stored_before_drawn(
     seed: int,
     draw: Callable[[int], Sample],
 ) -> Sample:
-    """Evidence rows that satisfy a question, then rows of ``draw`` if too few are stored and the model can draw."""
+    """Evidence rows that satisfy a question; if they are too few and the model can draw text, also rows of ``draw``."""
     stored = stored_rows(schema, runtimes, evidence, question, count, seed)
     missing = count - len(stored)
     if not len(stored):
@@ -44,32 +44,33 @@ def stored_before_drawn(
 def stored_rows(
     schema: Schema, runtimes: Runtimes, evidence: Evidence, question: Question, count: int, seed: int
 ) -> Sample:
-    """Up to ``count`` different evidence rows that satisfy a question, chosen at random; perhaps none."""
-    places = np.flatnonzero(evidence.marks(question))
+    """Up to ``count`` random evidence rows that satisfy a question; perhaps none."""
+    rows = np.flatnonzero(evidence.matches(question))
     rng = np.random.default_rng([seed, STORED_STREAM])
-    places = rng.choice(places, min(count, len(places)), replace=False)
+    rows = rng.choice(rows, min(count, len(rows)), replace=False)
     coded = evidence.rows.schema.coded
     columns = tuple(
-        _values(column.values, codes[places]) for column, codes in zip(coded, evidence.rows.codes, strict=True)
+        _values(column.values, codes[rows]) for column, codes in zip(coded, evidence.rows.codes, strict=True)
     )
     types = tuple(column.type for column in schema.columns)
-    logs: FloatArray = np.full(len(places), np.nan)
-    found = Sample(
-        schema.names, types, columns, count, float(len(places)), False, logs, ((),) * len(places), len(places)
-    )
-    if not len(places):
-        return found
-    with contextlib.suppress(NoTextModelError):  # of text alone nothing is known
-        logs[:] = log_prob(schema, runtimes, found.to_dicts())
-    return found
+    logs: FloatArray = np.full(len(rows), np.nan)
+    stored = Sample(schema.names, types, columns, count, float(len(rows)), False, logs, ((),) * len(rows), len(rows))
+    if not len(rows):
+        return stored
+    with contextlib.suppress(NoTextModelError):  # a table of text columns alone has no network then
+        logs[:] = log_prob(schema, runtimes, stored.to_dicts())
+    return stored
 
 
 def joined(stored: Sample, drawn: Sample) -> Sample:
-    """Stored rows, and after them rows that the model drew."""
+    """Stored rows, followed by rows that the model drew."""
     return Sample(
         stored.names,
         stored.types,
-        tuple([*left, *right] for left, right in zip(stored.columns, drawn.columns, strict=True)),
+        tuple(
+            [*stored_values, *drawn_values]
+            for stored_values, drawn_values in zip(stored.columns, drawn.columns, strict=True)
+        ),
         stored.requested,
         stored.effective_size + drawn.effective_size,
         False,
@@ -80,5 +81,5 @@ def joined(stored: Sample, drawn: Sample) -> Sample:
 
 
 def _values(values: Sequence[str], codes: IntArray) -> list[str | None]:
-    """The value of each code; NULL has the one after the last."""
+    """The value of each code; NULL has the code after the last value."""
     return [values[code] if code < len(values) else None for code in codes.tolist()]

@@ -1,4 +1,4 @@
-"""Evidence from text: how the strings of rows change the probabilities of their other columns."""
+"""Completion with text: the strings of a row change the probabilities of its other columns."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from countless.engine.distributions.likelihood import NOBODY, completions
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.conditional import log_probabilities
 
-LEAST = 1e-6  # candidates that are less likely than this times the best, before texts are read, have no part
-Texts = Sequence[Sequence[str | None] | None]  # of each text column the strings of the rows, if there are any
+LEAST_RATIO = 1e-6  # candidates less likely than this times the best, before texts are read, are dropped
+Texts = Sequence[Sequence[str | None] | None]  # for each text column the strings of the rows, or None
 
 
 def completions_of(
@@ -28,46 +28,47 @@ def completions_of(
     count: int,
     also: IntArray | None = None,
 ) -> Completions:
-    """How likely each code of a column is, given all that is present in its row, texts that know their row included.
+    """The probability of each code of the column at ``index``, given all other values of its row, texts included.
 
-    As :func:`countless.engine.distributions.likelihood.completions` has it, of the column at ``index``.
+    The arguments are those of :func:`countless.engine.distributions.likelihood.completions`. Only text columns whose
+    network reads the other columns count.
     """
     positions = schema.positions(index)
-    found = completions(runtimes.columns, symbols, positions, count, also)
-    telling = [place for place, runtime in enumerate(runtimes.texts) if runtime.spec.context and texts[place]]
-    if not telling:
-        return found
-    own = np.full(len(found), NOBODY) if also is None else also
-    most = found.probabilities[found.best()]
-    asked = (found.probabilities >= LEAST * most[found.rows]) | (found.codes == own[found.rows])
-    contexts = symbols[found.rows[asked]]
-    digits = to_digits(found.codes[asked], schema.coded[index].radices)
+    candidates = completions(runtimes.columns, symbols, positions, count, also)
+    text_indexes = [text for text, runtime in enumerate(runtimes.texts) if runtime.spec.context and texts[text]]
+    if not text_indexes:
+        return candidates
+    also = np.full(len(candidates), NOBODY) if also is None else also
+    most, rows = candidates.probabilities[candidates.best()], candidates.rows
+    is_likely = (candidates.probabilities >= LEAST_RATIO * most[rows]) | (candidates.codes == also[rows])
+    contexts = symbols[rows[is_likely]]
+    digits = to_digits(candidates.codes[is_likely], schema.coded[index].radices)
     for position, digit in zip(positions, digits, strict=True):
         contexts[:, position] = digit
-    logs = np.zeros(len(found.codes))
-    for place in telling:
-        logs[asked] += _text_logs(schema, runtimes, place, texts, found.rows[asked], contexts)
-    has_text = _has_text([texts[place] for place in telling])
-    logs[~asked & has_text[found.rows]] = -np.inf
-    return found.weighed(logs)
+    logs = np.zeros(len(candidates.codes))
+    for text_index in text_indexes:
+        logs[is_likely] += _text_logs(schema, runtimes, text_index, texts, rows[is_likely], contexts)
+    has_text = _has_text([texts[text_index] for text_index in text_indexes])
+    logs[~is_likely & has_text[rows]] = -np.inf
+    return candidates.weighed(logs)
 
 
 def _text_logs(
-    schema: Schema, runtimes: Runtimes, place: int, texts: Texts, rows: IntArray, contexts: IntArray
+    schema: Schema, runtimes: Runtimes, text_index: int, texts: Texts, rows: IntArray, contexts: IntArray
 ) -> FloatArray:
     """The log-probability of the text of each of ``rows`` in its context, 0 if it is missing."""
-    values = texts[place] or []
-    strings = encode(schema.texts[place], list(values))
-    there = np.flatnonzero(_has_text([values])[rows])
-    found = np.zeros(len(rows))
-    found[there] = log_probabilities(
-        runtimes.texts[place], strings.symbols[rows[there]], strings.lengths[rows[there]], contexts[there]
+    values = texts[text_index] or []
+    strings = encode(schema.texts[text_index], list(values))
+    present = np.flatnonzero(_has_text([values])[rows])
+    logs = np.zeros(len(rows))
+    logs[present] = log_probabilities(
+        runtimes.texts[text_index], strings.symbols[rows[present]], strings.lengths[rows[present]], contexts[present]
     )
-    return found
+    return logs
 
 
 def _has_text(columns: Texts) -> BoolArray:
     """Which rows have a text in any of the columns."""
-    there = np.array([[value is not None for value in column or []] for column in columns], dtype=np.bool_)
-    found: BoolArray = np.any(there, axis=0)
-    return found
+    is_present = np.array([[value is not None for value in column or []] for column in columns], dtype=np.bool_)
+    has_text: BoolArray = np.any(is_present, axis=0)
+    return has_text

@@ -1,4 +1,4 @@
-"""A check whether a model still fits its table: its columns and its answers against fresh rows."""
+"""The check whether a model still matches its table: compares columns and answers with rows of the table."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from countless.errors import CountlessError
 from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
 from countless.estimator.model_table import open_table
-from countless.estimator.updating.drift import Drift, Parted, column_drift, evidence_drift, parted, text_drift
+from countless.estimator.updating.drift import Drift, PairDrift, column_drift, evidence_drift, pair_drifts, text_drift
 from countless.workload import mixed_clauses
 
 SAMPLE, QUERIES, THRESHOLD = 100_000, 200, 0.05
-SOME_ROWS = 10  # of the sample: a query with fewer has no q-error worth the name
-PAIRS_TOLD = 5
-TOLD = 3  # reasons in one line
-DEVIATIONS = 3.0  # by which a coverage may fall short of its level, by chance
-PLACES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+LEAST_ROWS = 10  # rows of the sample that a query needs to have a q-error
+MAX_PAIRS = 5  # pairs of columns in the result
+MAX_REASONS = 3  # reasons in one line
+DEVIATIONS = 3.0  # standard deviations by which the coverage may be below its level by chance
+PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 
 
 @dataclass(frozen=True)
 class AnswerAccuracy:
-    """Random questions: the share whose truth its error bar holds, of which ``level`` should be, and the q-errors.
+    """How accurate the answers to random questions are.
 
-    Those ``fitted`` are of the calibration's questions, when the model was fitted or last updated.
+    ``coverage`` is the share of questions whose true count is within the error bar; it should be ``level``. ``fitted``
+    are the q-errors of the calibration's questions, when the model was fitted or last updated.
     """
 
     queries: int
@@ -45,7 +46,7 @@ class AnswerAccuracy:
 
     @property
     def shortfall(self) -> float:
-        """How far the coverage is below its level, beyond chance."""
+        """How far the coverage is below its level, more than by chance."""
         chance = DEVIATIONS * math.sqrt(self.level * (1 - self.level) / self.queries)
         return max(0.0, self.level - self.coverage - chance)
 
@@ -63,8 +64,8 @@ class Check:
         pairs: The pairs of columns whose relation has changed most.
         answers: How accurate the answers to random questions are; None if none were asked.
 
-    >>> checked = est.check("adult", sample=2_000, queries=10, threshold=0.2)
-    >>> checked.ok
+    >>> result = est.check("adult", sample=2_000, queries=10, threshold=0.2)
+    >>> result.ok
     True
     """
 
@@ -73,7 +74,7 @@ class Check:
     sample: int
     threshold: float
     columns: tuple[Drift, ...]
-    pairs: tuple[Parted, ...]
+    pairs: tuple[PairDrift, ...]
     answers: AnswerAccuracy | None
 
     @property
@@ -83,8 +84,8 @@ class Check:
         >>> est.check("adult", sample=2_000, queries=10, threshold=0.2).drifted
         ()
         """
-        far = sorted((found for found in self.columns if found.drift > self.threshold), key=lambda found: -found.drift)
-        return tuple(found.column for found in far)
+        drifts = [column for column in self.columns if column.drift > self.threshold]
+        return tuple(drift.column for drift in sorted(drifts, key=lambda drift: -drift.drift))
 
     @property
     def growth(self) -> float:
@@ -102,21 +103,21 @@ class Check:
         >>> est.check("adult", sample=2_000, queries=10, threshold=0.2).reasons
         ()
         """
-        found = []
+        reasons = []
         if abs(self.growth) > self.threshold:
-            found.append(f"{self.table_rows:,} rows instead of {self.rows:,}")
+            reasons.append(f"{self.table_rows:,} rows instead of {self.rows:,}")
         for name in self.drifted:
-            drift = next(item for item in self.columns if item.column == name)
+            drift = next(column for column in self.columns if column.column == name)
             moved = f"{drift.moved.what}: {drift.moved.model:.1%} in the model, {drift.moved.table:.1%} in the table"
-            found.append(f"{name} has drifted by {drift.drift:.1%} ({moved})")
-        found += [
+            reasons.append(f"{name} has drifted by {drift.drift:.1%} ({moved})")
+        reasons += [
             f"{' and '.join(pair.columns)} no longer go together in {pair.drift:.1%} of the rows"
             for pair in self.pairs
             if pair.drift > self.threshold
         ]
         if self.answers is not None and self.answers.shortfall > self.threshold:
-            found.append(f"{self.answers.coverage:.0%} of error bars hold instead of {self.answers.level:.0%}")
-        return tuple(found)
+            reasons.append(f"{self.answers.coverage:.0%} of error bars hold instead of {self.answers.level:.0%}")
+        return tuple(reasons)
 
     @property
     def ok(self) -> bool:
@@ -145,7 +146,7 @@ class Check:
             "sample": self.sample,
             "threshold": self.threshold,
             "drifted": list(self.drifted),
-            "columns": [found.to_json() for found in self.columns],
+            "columns": [column.to_json() for column in self.columns],
             "pairs": [asdict(pair) for pair in self.pairs],
             "answers": answers,
         }
@@ -154,8 +155,8 @@ class Check:
         if self.ok:
             return "the model still matches the table"
         reasons = self.reasons
-        more = [f"and {len(reasons) - TOLD} more"] if len(reasons) > TOLD else []
-        return f"the model no longer matches the table: {'; '.join([*reasons[:TOLD], *more])}"
+        more = [f"and {len(reasons) - MAX_REASONS} more"] if len(reasons) > MAX_REASONS else []
+        return f"the model no longer matches the table: {'; '.join([*reasons[:MAX_REASONS], *more])}"
 
 
 def check(
@@ -169,97 +170,98 @@ def check(
     threshold: float,
     seed: int,
 ) -> Check:
-    """The estimator beside the rows of ``table``: :meth:`countless.Estimator.check`."""
+    """Compare the estimator with the rows of ``table``: :meth:`countless.Estimator.check`."""
     schema = estimator.schema
     source = open_table(table, schema)
     total = source.count()
     if total == 0:
         raise CountlessError("the table has no rows: there is nothing to compare the model with")
-    some = source if sample is None or sample >= total else source.sampled(sample, seed)
-    columns, pairs = _columns(estimator, runtimes, some, evidence)
-    answers = _answers(estimator, some, total, queries, seed) if queries and estimator.calibration.queries else None
+    rows = source if sample is None or sample >= total else source.sampled(sample, seed)
+    columns, pairs = _columns(estimator, runtimes, rows, evidence)
+    answers = _answers(estimator, rows, total, queries, seed) if queries and estimator.calibration.queries else None
     return Check(schema.rows, total, min(total, sample or total), threshold, columns, pairs, answers)
 
 
 def _columns(
-    estimator: Estimator, runtimes: Runtimes, some: Source, evidence: EvidenceRows | None
-) -> tuple[tuple[Drift, ...], tuple[Parted, ...]]:
-    """Each column compared with the model and with the evidence rows; the larger difference counts."""
+    estimator: Estimator, runtimes: Runtimes, source: Source, evidence: EvidenceRows | None
+) -> tuple[tuple[Drift, ...], tuple[PairDrift, ...]]:
+    """The drift of each column from the model and from the evidence rows, whichever is larger; and of pairs."""
     schema = estimator.schema
-    every, texts = _recoded(some, schema)
+    codes, texts = _recoded(source, schema)
     drifts = [
-        column_drift(column, _marginal(estimator, runtimes, index), every[:, index])
+        column_drift(column, _marginal(estimator, runtimes, index), codes[:, index])
         for index, column in enumerate(schema.coded)
     ]
-    counted = runtimes.counts
-    apart = [] if counted is None else parted(counted.pairs, schema.coded, every, drifts)
+    counts = runtimes.counts
+    pairs = [] if counts is None else pair_drifts(counts.pairs, schema.coded, codes, drifts)
     drifts += [
         text_drift(column, runtimes.summaries[index], schema.rows, texts[index])
         for index, column in enumerate(schema.texts)
     ]
     if evidence is not None:
-        beside = _beside_evidence(schema, evidence, every, texts)
-        drifts = [max(pair, key=lambda drift: drift.drift) for pair in zip(drifts, beside, strict=True)]
-    return tuple(drifts), tuple(pair for pair in apart[:PAIRS_TOLD] if pair.drift > 0)
+        evidence_drifts = _evidence_drifts(schema, evidence, codes, texts)
+        drifts = [max(pair, key=lambda drift: drift.drift) for pair in zip(drifts, evidence_drifts, strict=True)]
+    return tuple(drifts), tuple(pair for pair in pairs[:MAX_PAIRS] if pair.drift > 0)
 
 
-def _recoded(some: Source, schema: Schema) -> tuple[IntArray, list[list[str | None]]]:
-    """The codes (rows, columns) of a source, MISSING for NULL, or UNSEEN, and the strings of its text columns."""
+def _recoded(source: Source, schema: Schema) -> tuple[IntArray, list[list[str | None]]]:
+    """The codes of a source (rows, columns), MISSING for NULL or UNSEEN, and the strings of its text columns."""
     codes, texts = [], [list[str | None]() for _ in schema.texts]
-    with Recoded(some, schema) as recoded:
+    with Recoded(source, schema) as recoded:
         for rows in recoded.chunks(1 << 16):
             codes.append(rows.codes)
-            for own, found in zip(texts, rows.texts, strict=True):
-                own.extend(found or ())
+            for strings, chunk_strings in zip(texts, rows.texts, strict=True):
+                strings.extend(chunk_strings or ())
     return np.concatenate(codes), texts
 
 
-def _beside_evidence(
-    schema: Schema, evidence: EvidenceRows, every: IntArray, texts: list[list[str | None]]
+def _evidence_drifts(
+    schema: Schema, evidence: EvidenceRows, codes: IntArray, texts: list[list[str | None]]
 ) -> list[Drift]:
-    """How far each column of a table's rows is from the evidence rows."""
+    """The drift of each column of a table's rows from the evidence rows."""
     sampled = evidence.rows < schema.rows
-    codes, _ = _recoded(evidence.source(), schema)
+    evidence_codes, _ = _recoded(evidence.source(), schema)
     drifts = []
     for index, column in enumerate(schema.coded):
-        own = np.where(codes[:, index] == MISSING, column.null, codes[:, index])
-        held = np.bincount(own, minlength=column.size).astype(np.float64)
-        drifts.append(column_drift(column, held, every[:, index], sampled))
+        column_codes = np.where(evidence_codes[:, index] == MISSING, column.null, evidence_codes[:, index])
+        evidence_counts = np.bincount(column_codes, minlength=column.size).astype(np.float64)
+        drifts.append(column_drift(column, evidence_counts, codes[:, index], sampled))
     return drifts + [
-        evidence_drift(evidence, schema.index_of_text(text), own, sampled) for text, own in enumerate(texts)
+        evidence_drift(evidence, schema.index_of_text(text), column_codes, sampled)
+        for text, column_codes in enumerate(texts)
     ]
 
 
 def _marginal(estimator: Estimator, runtimes: Runtimes, index: int) -> FloatArray:
-    """The rows of every code of a column: counted, or as the model has them."""
+    """The rows of each code of a column: exact counts, or estimates of the model."""
     if runtimes.counts is not None:
         return runtimes.counts.pairs.counts[index].astype(np.float64)
-    found = estimator.joint([estimator.schema.coded[index].name])
+    joint = estimator.joint([estimator.schema.coded[index].name])
     rows = np.zeros(estimator.schema.coded[index].size)
-    rows[found.codes[:, 0]] = found.rows
+    rows[joint.codes[:, 0]] = joint.rows
     return rows
 
 
-def _answers(estimator: Estimator, some: Source, total: int, queries: int, seed: int) -> AnswerAccuracy:
-    """The accuracy of random questions with literals from the table, answered for its current number of rows."""
-    rows = conformed(some, estimator.schema, strict=False)
+def _answers(estimator: Estimator, source: Source, total: int, queries: int, seed: int) -> AnswerAccuracy:
+    """The accuracy of answers to random questions, with literals from the table and for its current number of rows."""
+    rows = conformed(source, estimator.schema, strict=False)
     clauses = mixed_clauses(estimator.schema, rows, queries, seed)
     counts = rows.counts(clauses)
     sampled = rows.count()
     answers = estimator.estimate_many(clauses, table_rows=total)
-    inside = [_holds(answer, count, sampled, total) for answer, count in zip(answers, counts, strict=True)]
+    is_inside = [_holds(answer, count, sampled, total) for answer, count in zip(answers, counts, strict=True)]
     errors = [
         q_error(answer.rows, count * total / sampled)
         for answer, count in zip(answers, counts, strict=True)
-        if sampled == total or count >= SOME_ROWS
+        if sampled == total or count >= LEAST_ROWS
     ]
     fitted = [q_error(query.estimate, query.rows) for query in estimator.calibration.queries]
     level = estimator.calibration.level
-    return AnswerAccuracy(len(answers), level, float(np.mean(inside)), _quantiles(errors), _quantiles(fitted))
+    return AnswerAccuracy(len(answers), level, float(np.mean(is_inside)), _quantiles(errors), _quantiles(fitted))
 
 
 def _holds(answer: Estimate, count: int, sampled: int, total: int) -> bool:
-    """Whether the error bar holds the truth, or one that a sample with ``count`` such rows may well come from."""
+    """Whether the error bar includes the true count, or in a sample, a true count that is plausible by chance."""
     if sampled == total:
         return answer.low <= count <= answer.high
     chance, factor = 2 * math.sqrt(count + 1), total / sampled
@@ -267,4 +269,4 @@ def _holds(answer: Estimate, count: int, sampled: int, total: int) -> bool:
 
 
 def _quantiles(errors: list[float]) -> dict[str, float | None]:
-    return {name: float(np.percentile(errors, place)) if errors else None for name, place in PLACES.items()}
+    return {name: float(np.percentile(errors, percent)) if errors else None for name, percent in PERCENTILES.items()}

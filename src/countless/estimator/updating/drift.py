@@ -1,7 +1,7 @@
 """Drift of a column: the distance between a sample of rows and the model, beyond sampling noise.
 
-The measure is a share of rows: those that would have to change their value before the two agree (total variation). For
-text it is the largest difference of three: the shares that are NULL, that are cut, and that have a frequent substring.
+The distance is the share of rows that would have to change their value for the two to agree (total variation). For text
+it is the largest difference of these shares: strings that are NULL, that are cut, or that have a frequent substring.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from countless.data.summaries.counting import bucket_starts
 from countless.data.summaries.pair_counts import Pairs
 from countless.data.summaries.substrings import Substrings
 
-BUCKETS = 32  # into which the values of a column are put
+BUCKETS = 32  # of the values of a column
 FALSE_ALARMS = 1e-4  # how often a column that has not changed is reported
-PAIR_BUCKETS = 12  # the same, where it is compared with another
+PAIR_BUCKETS = 12  # of the values of each column of a pair
 LEAST_ROWS = 100  # of a sample, to compare pairs of columns
-PARTS = 200  # substrings of a text column that are looked for
+MAX_SUBSTRINGS = 200  # of a text column, whose shares are compared
 NOT_HELD = "values that the model does not hold"
 
 
 @dataclass(frozen=True)
-class Moved:
-    """Some values of a column, and their share of the rows: as the model has it, and in the table."""
+class ShareChange:
+    """The share of rows with certain values of a column: in the model, and in the table."""
 
     what: str
     model: float
@@ -42,17 +42,18 @@ class Moved:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far a column is from what the model holds of it.
+    """The difference between a column of the table and of the model.
 
-    ``distance`` is the share of rows that differ, ``noise`` what chance alone may make of it in a sample, and ``drift``
-    what is left. ``new`` is the share of rows with values that the model does not hold, ``moved`` what differs most.
+    ``distance`` is the share of rows that differ, ``noise`` the distance that a sample may have by chance, and
+    ``drift`` the rest. ``new`` is the share of rows with values that the model does not hold, ``moved`` the values
+    whose share differs most.
     """
 
     column: str
     distance: float
     noise: float
     new: float
-    moved: Moved
+    moved: ShareChange
 
     @property
     def drift(self) -> float:
@@ -60,128 +61,142 @@ class Drift:
         return max(0.0, self.distance - self.noise)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The fields as a dictionary that can be written as JSON."""
         return {**asdict(self), "drift": self.drift}
 
 
 def column_drift(column: Column, model: FloatArray, codes: IntArray, sampled: bool = False) -> Drift:
-    """Of a column with ``model`` rows of every code; ``codes`` are those of a sample, MISSING for NULL, or UNSEEN.
+    """The drift of a column. ``model`` has the rows of each code; ``codes`` are a sample's, MISSING for NULL or UNSEEN.
 
-    If the rows of the model are ``sampled`` too, chance has twice a say.
+    If the rows of the model are ``sampled`` too, the noise of both samples counts.
     """
     null = column.null if column.has_null else UNSEEN
-    found = np.where(codes == MISSING, null, codes)
-    new = float((found == UNSEEN).mean())
-    met = np.bincount(found[found >= 0], minlength=column.size)
+    sample_codes = np.where(codes == MISSING, null, codes)
+    new = float((sample_codes == UNSEEN).mean())
+    counts = np.bincount(sample_codes[sample_codes >= 0], minlength=column.size)
     starts = bucket_starts(np.rint(model).astype(np.int64), BUCKETS, column.has_null)
     ends = [*starts[1:].tolist(), column.size]
-    held = np.array([*np.add.reduceat(model, starts), 0.0]) / max(1e-9, model.sum())
-    table = np.array([*np.add.reduceat(met, starts), len(found) - met.sum()]) / len(found)
-    most = int(np.argmax(np.abs(table - held)))
+    model_shares = np.array([*np.add.reduceat(model, starts), 0.0]) / max(1e-9, model.sum())
+    table_shares = np.array([*np.add.reduceat(counts, starts), len(sample_codes) - counts.sum()]) / len(sample_codes)
+    most = int(np.argmax(np.abs(table_shares - model_shares)))
     what = NOT_HELD if most == len(starts) else _label(column, int(starts[most]), ends[most])
-    distance = float(np.abs(table - held).sum()) / 2
-    rows = 1 / (1 / len(found) + 1 / model.sum()) if sampled else len(found)
-    return Drift(column.name, distance, _noise(held, rows), new, Moved(what, float(held[most]), float(table[most])))
+    distance = float(np.abs(table_shares - model_shares).sum()) / 2
+    rows = 1 / (1 / len(sample_codes) + 1 / model.sum()) if sampled else len(sample_codes)
+    return Drift(
+        column.name,
+        distance,
+        _noise(model_shares, rows),
+        new,
+        ShareChange(what, float(model_shares[most]), float(table_shares[most])),
+    )
 
 
 def evidence_drift(evidence: EvidenceRows, index: int, texts: Sequence[str | None], sampled: bool) -> Drift:
-    """Of the text column at ``index``: how strings are sorted among the strings of the evidence rows."""
+    """The drift of the text column at ``index``, by the ranks of strings among those of the evidence rows."""
     column = evidence.schema.coded[index]
-    held = np.bincount(evidence.codes[index], minlength=column.size).astype(np.float64)
+    counts = np.bincount(evidence.codes[index], minlength=column.size).astype(np.float64)
     first = 0 if column.values else UNSEEN
-    places = [MISSING if text is None else max(first, bisect_right(column.values, text) - 1) for text in texts]
-    return column_drift(column, held, np.array(places, dtype=np.int64), sampled)
+    codes = [MISSING if text is None else max(first, bisect_right(column.values, text) - 1) for text in texts]
+    return column_drift(column, counts, np.array(codes, dtype=np.int64), sampled)
 
 
 @dataclass(frozen=True)
-class Parted:
-    """Two columns that no longer go together as they did: in this many rows, beyond chance and their own drift."""
+class PairDrift:
+    """How much the relation of two columns has changed, as a share of rows, beyond noise and the columns' own drift."""
 
     columns: tuple[str, str]
     drift: float
 
 
-def parted(pairs: Pairs, columns: Sequence[Column], codes: IntArray, drifts: Sequence[Drift]) -> list[Parted]:
-    """Every pair of columns whose rows are counted, the one that has changed most first; ``codes`` are a sample's."""
-    known = (codes != UNSEEN).all(axis=1)
+def pair_drifts(pairs: Pairs, columns: Sequence[Column], codes: IntArray, drifts: Sequence[Drift]) -> list[PairDrift]:
+    """The drift of all pairs of columns whose rows are counted, largest first; ``codes`` are those of a sample."""
+    is_known = (codes != UNSEEN).all(axis=1)
     nulls = np.array([column.null if column.has_null else UNSEEN for column in columns], dtype=np.int64)
-    found = np.where(codes == MISSING, nulls, codes)
-    known &= (found >= 0).all(axis=1)
-    if known.sum() < LEAST_ROWS:
+    sample_codes = np.where(codes == MISSING, nulls, codes)
+    is_known &= (sample_codes >= 0).all(axis=1)
+    if is_known.sum() < LEAST_ROWS:
         return []
-    groups, inside = [], []
+    groups, bucket_groups = [], []
     members = [column for column in pairs.members if column < len(columns)]  # hidden columns come last
-    for place, column in enumerate(members):
-        starts = bucket_starts(pairs.buckets[place], PAIR_BUCKETS, columns[column].has_null)
-        group = np.searchsorted(starts, np.arange(len(pairs.starts[place])), side="right") - 1
-        bucket = np.searchsorted(pairs.starts[place], found[known, column], side="right") - 1
+    for index, column in enumerate(members):
+        starts = bucket_starts(pairs.buckets[index], PAIR_BUCKETS, columns[column].has_null)
+        group = np.searchsorted(starts, np.arange(len(pairs.starts[index])), side="right") - 1
+        bucket = np.searchsorted(pairs.starts[index], sample_codes[is_known, column], side="right") - 1
         groups.append(starts)
-        inside.append(group[bucket])
-    told = []
-    for (one, two), table in pairs.tables.items():
-        if two >= len(members):
+        bucket_groups.append(group[bucket])
+    results = []
+    for (first, second), table in pairs.tables.items():
+        if second >= len(members):
             continue
-        held = np.add.reduceat(np.add.reduceat(table.astype(np.int64), groups[one], axis=0), groups[two], axis=1)
-        met = np.bincount(inside[one] * held.shape[1] + inside[two], minlength=held.size)
-        shares = held.ravel() / pairs.rows
-        distance = float(np.abs(met / known.sum() - shares).sum()) / 2
-        own = max(drifts[pairs.members[place]].distance for place in (one, two))
-        names = (columns[pairs.members[one]].name, columns[pairs.members[two]].name)
-        told.append(Parted(names, max(0.0, distance - own - _noise(shares, int(known.sum())))))
-    return sorted(told, key=lambda pair: -pair.drift)
+        model_rows = np.add.reduceat(
+            np.add.reduceat(table.astype(np.int64), groups[first], axis=0), groups[second], axis=1
+        )
+        counts = np.bincount(
+            bucket_groups[first] * model_rows.shape[1] + bucket_groups[second], minlength=model_rows.size
+        )
+        shares = model_rows.ravel() / pairs.rows
+        distance = float(np.abs(counts / is_known.sum() - shares).sum()) / 2
+        column_distance = max(drifts[pairs.members[index]].distance for index in (first, second))
+        names = (columns[pairs.members[first]].name, columns[pairs.members[second]].name)
+        results.append(PairDrift(names, max(0.0, distance - column_distance - _noise(shares, int(is_known.sum())))))
+    return sorted(results, key=lambda pair: -pair.drift)
 
 
 def text_drift(column: TextColumn, summary: Substrings | None, rows: int, texts: Sequence[str | None]) -> Drift:
-    """Of a text column of ``rows`` rows."""
+    """The drift of a text column; the model's table has ``rows`` rows."""
     present = [text for text in texts if text is not None]
-    known = set(column.characters) | {character for character, _ in column.rare}
-    new = sum(not known.issuperset(text) for text in present) / len(texts)
-    asked = [
-        Moved("strings that are cut", column.cut / rows, sum(len(t) > column.length for t in present) / len(texts))
+    known_characters = set(column.characters) | {character for character, _ in column.rare}
+    new = sum(not known_characters.issuperset(text) for text in present) / len(texts)
+    changes = [
+        ShareChange(
+            "strings that are cut", column.cut / rows, sum(len(t) > column.length for t in present) / len(texts)
+        )
     ]
-    asked.append(Moved("strings with characters that the model does not hold", 0.0, new))
+    changes.append(ShareChange("strings with characters that the model does not hold", 0.0, new))
     if summary is not None:
-        asked.append(Moved("NULL", summary.nulls / rows, 1 - len(present) / len(texts)))
-        for part, count in frequent_parts(column, summary):
-            met = sum(part in text for text in present) / len(texts)
-            asked.append(Moved(f"strings with {part!r}", count / rows, met))
+        changes.append(ShareChange("NULL", summary.nulls / rows, 1 - len(present) / len(texts)))
+        for substring, count in frequent_substrings(column, summary):
+            share = sum(substring in text for text in present) / len(texts)
+            changes.append(ShareChange(f"strings with {substring!r}", count / rows, share))
     elif not column.has_null:
-        asked.append(Moved("NULL", 0.0, 1 - len(present) / len(texts)))
-    noises = [_bound(event.model, len(texts), len(asked)) for event in asked]
-    beyond = [abs(event.table - event.model) - noise for event, noise in zip(asked, noises, strict=True)]
-    most = int(np.argmax(beyond))
-    return Drift(column.name, abs(asked[most].table - asked[most].model), noises[most], new, asked[most])
+        changes.append(ShareChange("NULL", 0.0, 1 - len(present) / len(texts)))
+    noises = [_bound(change.model, len(texts), len(changes)) for change in changes]
+    excesses = [abs(change.table - change.model) - noise for change, noise in zip(changes, noises, strict=True)]
+    largest = int(np.argmax(excesses))
+    return Drift(
+        column.name, abs(changes[largest].table - changes[largest].model), noises[largest], new, changes[largest]
+    )
 
 
-def frequent_parts(column: TextColumn, summary: Substrings) -> list[tuple[str, int]]:
-    """The substrings that split the rows most evenly, with the rows that contain each."""
+def frequent_substrings(column: TextColumn, summary: Substrings) -> list[tuple[str, int]]:
+    """The substrings whose share of rows is nearest to a half, with the rows that contain each."""
     shares = summary.counts / max(1, summary.rows)
-    found: list[tuple[float, str, int]] = []
-    for place in np.argsort(-shares * (1 - shares), kind="stable").tolist():
-        symbols = summary.symbols_of(place)
+    substrings: list[tuple[float, str, int]] = []
+    for index in np.argsort(-shares * (1 - shares), kind="stable").tolist():
+        symbols = summary.symbols_of(index)
         if all(symbol < summary.characters for symbol in symbols):
             text = "".join(column.characters[symbol] for symbol in symbols)
-            found.append((float(shares[place] * (1 - shares[place])), text, int(summary.counts[place])))
-        if len(found) == PARTS:
+            substrings.append((float(shares[index] * (1 - shares[index])), text, int(summary.counts[index])))
+        if len(substrings) == MAX_SUBSTRINGS:
             break
-    found.sort(key=lambda item: (-item[0], item[1]))
-    return [(text, count) for _, text, count in found]
+    substrings.sort(key=lambda item: (-item[0], item[1]))
+    return [(text, count) for _, text, count in substrings]
 
 
 def _noise(shares: FloatArray, rows: float) -> float:
-    """The distance between a sample of ``rows`` rows and its own table: its average, and how far it may exceed that."""
-    usual = float(np.sqrt(2 * shares * (1 - shares) / (math.pi * rows)).sum()) / 2
-    return usual + math.sqrt(math.log(1 / FALSE_ALARMS) / (2 * rows))
+    """The largest plausible distance between a sample of ``rows`` rows and the table that it is from."""
+    average = float(np.sqrt(2 * shares * (1 - shares) / (math.pi * rows)).sum()) / 2
+    return average + math.sqrt(math.log(1 / FALSE_ALARMS) / (2 * rows))
 
 
 def _bound(share: float, rows: int, events: int) -> float:
-    """How far a share may be off in a sample of this many rows, for one of this many events."""
+    """The largest plausible error of a share in a sample of ``rows`` rows, if ``events`` shares are compared."""
     chance = math.log(2 * events / FALSE_ALARMS)
     return math.sqrt(2 * share * (1 - share) * chance / rows) + chance / (3 * rows)
 
 
 def _label(column: Column, first: int, end: int) -> str:
-    """The values of some codes."""
+    """A label for the values of the codes from ``first`` to ``end``."""
     if first == column.null:
         return "NULL"
     end = min(end, column.null)

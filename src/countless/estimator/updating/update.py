@@ -23,7 +23,7 @@ from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.salvage import CALIBRATION, salvaged
 from countless.estimator.loading import evidence_of
 from countless.estimator.updating.relearning import MOST_ROWS, Relearner, RelearningOptions
-from countless.estimator.updating.replay import Old, drawn, from_evidence, from_table
+from countless.estimator.updating.replay import ReplayRows, draw_rows, from_evidence, from_table
 from countless.query.rewrites.derivation import derive
 from countless.settings import rows_to_keep
 from countless.spec import RESMADE, ModelSpec
@@ -31,8 +31,8 @@ from countless.store import COLUMNS, EVIDENCE, Sections, StoredRows
 from countless.train import require_torch
 
 FROM_MODEL, FROM_FILE = "model", "evidence"  # where old rows come from, unless from a table
-DRAWING = 0.2  # of the time to train, for drawing
-MOST_DRAWN, MOST_STRINGS = 200_000, 20_000  # old rows that are drawn from the model; of a table with text
+DRAWING_SHARE = 0.2  # of the time to train, for drawing old rows
+MOST_DRAWN, MOST_STRINGS = 200_000, 20_000  # the most old rows drawn from the model; the same with text
 
 
 def update(
@@ -41,42 +41,42 @@ def update(
     runtimes: Runtimes,
     rows: Any,
     replay: Any,
-    effort: RelearningOptions,
+    options: RelearningOptions,
     listener: Listener | None,
 ) -> Estimator:
-    """The estimator of the old rows and of new ones: :meth:`countless.Estimator.update`."""
+    """The estimator after learning new rows: :meth:`countless.Estimator.update`."""
     started = time.monotonic()
     _require_trainable(sections)
     listener = listener or LoggingListener()
     schema = estimator.schema
     listener.stage("reading the new rows")
-    given = table_digest(with_default_options(rows, schema.csv))
+    table_id = table_digest(with_default_options(rows, schema.csv))
     source = conformed(derive(opened(rows, schema), schema.derived), schema)
     digest = digest_of(source.fingerprint())
-    if message := _learned_before(estimator.report, digest, given):
-        listener.notice(message)
+    if warning := _learned_before(estimator.report, digest, table_id):
+        listener.notice(warning)
     growth = grown(schema, source, None if runtimes.counts is None else runtimes.counts.pairs.counts)
     new = encoded(source, growth.schema)
-    old, told = _replayed(growth, estimator, sections, runtimes, replay, effort, listener)
-    rows_now = _evidence(growth, estimator, sections, source, effort.seed)
-    learner = Relearner(sections, runtimes, estimator.report, growth, new, old, source, effort, listener)
-    found, trained = learner.sections()
+    old, origin = _replayed(growth, estimator, sections, runtimes, replay, options, listener)
+    evidence = _evidence(growth, estimator, sections, source, options.seed)
+    learner = Relearner(sections, runtimes, estimator.report, growth, new, old, source, options, listener)
+    new_sections, training = learner.sections()
     entry = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "rows": new.rows,
         "rows_before": schema.rows,
         "new_codes": growth.new_values,
-        "replay": told,
+        "replay": origin,
         "replayed_rows": len(old),
         "digest": digest,
-        **trained,
+        **training,
     }
     report = {
         **estimator.report,
-        "interrupted": trained["interrupted"],
+        "interrupted": training["interrupted"],
         "updates": [*estimator.report.get("updates", ()), entry],
     }
-    raw = Estimator(growth.schema, replace(found, rows=rows_now), report=report)
+    raw = Estimator(growth.schema, replace(new_sections, rows=evidence), report=report)
     listener.stage("calibrating")
     updated = raw
     with salvaged(CALIBRATION, report, listener):
@@ -86,18 +86,18 @@ def update(
 
 
 def _learned_before(report: Mapping[str, Any], digest: str, table: str | None) -> str | None:
-    """A warning if the model knows these rows already: those of an earlier update, or the table it was fitted on."""
-    twice = "they will count twice: give only rows that are new"
+    """A warning if the model has learned these rows before, in an update or in the fit."""
+    advice = "they will count twice: give only rows that are new"
     for entry in report.get("updates", ()):
         if entry.get("digest") == digest:
-            return f"the model learned these rows before, in the update of {entry.get('when')}; {twice}"
+            return f"the model learned these rows before, in the update of {entry.get('when')}; {advice}"
     if table is not None and report.get(TABLE) == table:
-        return f"these rows are the table that the model was fitted on; {twice}"
+        return f"these rows are the table that the model was fitted on; {advice}"
     return None
 
 
 def _require_trainable(sections: Sections) -> None:
-    """Say before any work what would fail after it."""
+    """Raise an error, before any work, if the networks cannot be trained."""
     require_torch("updating")
     network = sections.networks.get(COLUMNS)
     if network is not None and (kind := ModelSpec.from_json(network.spec).kind) != RESMADE:
@@ -110,10 +110,10 @@ def _replayed(
     sections: Sections,
     runtimes: Runtimes,
     replay: Any,
-    effort: RelearningOptions,
+    options: RelearningOptions,
     listener: Listener,
-) -> tuple[Old, str]:
-    """Old rows, and where they come from: by default those that the file keeps, or else the model itself."""
+) -> tuple[ReplayRows, str]:
+    """Old rows, and where they come from: by default the evidence rows, or the model if there are none."""
     if replay is None:
         replay = FROM_FILE if EVIDENCE in sections.rows else FROM_MODEL
     if isinstance(replay, str) and replay == FROM_FILE:
@@ -126,29 +126,29 @@ def _replayed(
     if isinstance(replay, str) and replay == FROM_MODEL:
         listener.stage("drawing old rows from the model")
         most = MOST_STRINGS if growth.schema.texts else MOST_DRAWN
-        seconds = effort.seconds(estimator.report)
-        seconds = None if seconds is None else DRAWING * seconds
-        return drawn(growth, runtimes, min(growth.old.rows, most), seconds, effort.seed), FROM_MODEL
+        seconds = options.seconds(estimator.report)
+        seconds = None if seconds is None else DRAWING_SHARE * seconds
+        return draw_rows(growth, runtimes, min(growth.old.rows, most), seconds, options.seed), FROM_MODEL
     listener.stage("reading old rows")
-    return from_table(growth, replay, MOST_ROWS, effort.seed), "table"
+    return from_table(growth, replay, MOST_ROWS, options.seed), "table"
 
 
 def _evidence(
     growth: Growth, estimator: Estimator, sections: Sections, new: Source, seed: int
 ) -> dict[str, StoredRows]:
-    """The rows of the file after the update: a uniform sample of old and ``new`` rows, as large as a fit would make."""
+    """The new evidence rows: a uniform sample of old and ``new`` rows, as large as that of a new fit."""
     rows = evidence_of(growth.old, sections)
     if rows is None:
         return {}
-    wanted = rows_to_keep(EVIDENCE, estimator.report.get(EVIDENCE, rows.rows))
-    count = max(rows.rows, evidence_rows(wanted, growth.schema.rows))
+    requested = rows_to_keep(EVIDENCE, estimator.report.get(EVIDENCE, rows.rows))
+    count = max(rows.rows, evidence_rows(requested, growth.schema.rows))
     return {EVIDENCE: StoredRows(rows.updated(growth, new, count, seed).arrays(growth.schema))}
 
 
 def _calibration(before: Calibration, raw: Estimator, new: Source) -> Calibration:
-    """The same questions: what was counted is added to, and the model answers anew."""
+    """The calibration with the same questions: the new rows are added to the counts, and the model answers again."""
     clauses = [query.where for query in before.queries]
     if not all(clauses):
         raise DataError("the model file was stripped, so it has no calibration questions")
-    truths = [query.rows + more for query, more in zip(before.queries, new.counts(clauses), strict=True)]
+    truths = [query.rows + new_count for query, new_count in zip(before.queries, new.counts(clauses), strict=True)]
     return Calibration(tuple(raw.calibration_queries(clauses, truths)), before.level)

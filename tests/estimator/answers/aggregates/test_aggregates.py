@@ -248,12 +248,12 @@ class TestBars:
         assert result.rows == [(2.0, 4, 4, 4, "a", 3)]
 
     def test_wider_with_larger_errors_and_around_the_mean(self) -> None:
-        owner, rows = np.array([0, 0, 1, 1]), np.array([500.0, 500.0, 5.0, 5.0])
+        group_ids, rows = np.array([0, 0, 1, 1]), np.array([500.0, 500.0, 5.0, 5.0])
         amounts = np.array([0.0, 10.0, 0.0, 10.0])
         widths = []
         for factor in (1.1, 2.0):
             bars = Bars(calibration(factor), 10_000, Shape(), certain=False)
-            low, high = bars.of_mean(owner, rows, amounts, np.array([5.0, 5.0]))
+            low, high = bars.of_mean(group_ids, rows, amounts, np.array([5.0, 5.0]))
             assert (low >= 0).all()
             assert (high <= 10).all()
             assert np.allclose(low + high, 10)

@@ -1,11 +1,14 @@
 """Error bars of aggregates, from the calibration of counts.
 
-A count has the bar that a question of the same shape has. A mean has a standard error, and its bar is as wide as the
-level asks of a normal distribution. Three things make it err. The values of a group are cut into a few bands, in their
-order, that hold as many rows each: the rows of every band may be off by the factor that the calibration allows such a
-count, all of them together, and bands independently of each other. By how much the spread over values disagreed with
-the count of all rows, so much of it may be in the wrong place. And few rows vary by chance. A variance is a mean of
-squares, and a quantile is where the share of rows below it, a mean of zeros and ones, may be off to.
+A count has the bar of a question of the same shape. A mean has a standard error, and its bar is as wide as the level
+requires for a normal distribution. The error has three causes:
+
+- The counts of values are estimates. The sorted values of a group are cut into bands of equally many rows. The count of
+  each band may be wrong by the factor that the calibration gives for such a count, independently of other bands.
+- If the counts of values did not add up to the count of all rows, this share of the rows may have other values.
+- Few rows vary by chance.
+
+A variance is a mean of squares. A quantile follows from the share of rows below it, which is a mean of zeros and ones.
 """
 
 from __future__ import annotations
@@ -20,18 +23,18 @@ from countless.arrays import FloatArray, IntArray
 from countless.cached_property import cached_property
 from countless.estimator.calibration.conformal import Calibration, Shape, bars
 
-Ends = tuple[FloatArray, FloatArray]  # of error bars, the low and the high
-BANDS = 8  # of values, in which errors go together
-STEPS = 48  # counts, from a part of a row to all, for which it is looked up how far off they may be
+Ends = tuple[FloatArray, FloatArray]  # the low and the high ends of error bars
+BANDS = 8  # bands of values; the errors within a band have the same sign
+STEPS = 48  # counts, from LEAST_ROWS to all rows, whose errors are looked up in the calibration
 LEAST_ROWS = 0.01
-MOST_OFF = 1e3  # the logarithm of a factor that is unknown
+UNKNOWN_ERROR = 1e3  # the logarithm of an unknown factor
 
 
 class Bars:
     """Error bars of the counts of combinations of values, in a table of ``total`` rows.
 
-    ``shape`` is that of the question for one of them, ``disagreement`` the share of rows that may be elsewhere. What
-    was counted (``certain``) has bars without width.
+    ``shape`` is the shape of the question for one combination, ``disagreement`` the share of rows that may have other
+    values. Counts that are ``certain`` have bars of width 0.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class Bars:
         self.reach = NormalDist().inv_cdf(0.5 + calibration.level / 2)  # standard errors
 
     def shaped(self, shape: Shape) -> Bars:
-        """The same for questions of another shape."""
+        """The error bars for questions of another shape."""
         return Bars(self.calibration, self.total, shape, self.certain, self.disagreement)
 
     def of_counts(self, rows: FloatArray) -> Ends:
@@ -54,51 +57,51 @@ class Bars:
             return np.rint(rows), np.rint(rows)
         return bars(self.calibration, rows, self.total, self.shape)
 
-    def of_mean(self, owner: IntArray, rows: FloatArray, amounts: FloatArray, means: FloatArray) -> Ends:
-        """The ends of the bars of groups' ``means``; ``rows`` are those of each of ``amounts``, by group and in order.
+    def of_mean(self, group_ids: IntArray, rows: FloatArray, amounts: FloatArray, means: FloatArray) -> Ends:
+        """The ends of the bars of groups' ``means``; ``rows`` are the rows of each of ``amounts``, sorted by group.
 
-        A bar does not reach beyond the least and the greatest amount.
+        A bar does not extend beyond the least and the greatest amount.
         """
         with np.errstate(invalid="ignore", divide="ignore"):  # infinity is a value too, and a group may be empty
-            off = self.reach * self.errors(owner, rows, amounts - means[owner], len(means))
+            error = self.reach * self.errors(group_ids, rows, amounts - means[group_ids], len(means))
             least, most = means.copy(), means.copy()
-            np.minimum.at(least, owner, amounts)
-            np.maximum.at(most, owner, amounts)
-            return np.maximum(means - off, least), np.minimum(means + off, most)
+            np.minimum.at(least, group_ids, amounts)
+            np.maximum.at(most, group_ids, amounts)
+            return np.maximum(means - error, least), np.minimum(means + error, most)
 
     def of_share(self, rows: FloatArray, counted: FloatArray, share: float) -> float:
-        """The standard error of the ``share`` of rows that are ``counted`` (1, others 0)."""
-        owner = np.zeros(len(rows), dtype=np.int64)
-        return float(self.errors(owner, rows, counted - share, 1)[0])
+        """The standard error of a ``share`` of rows; ``counted`` is 1 for these rows and 0 for others."""
+        group_ids = np.zeros(len(rows), dtype=np.int64)
+        return float(self.errors(group_ids, rows, counted - share, 1)[0])
 
-    def errors(self, owner: IntArray, rows: FloatArray, distances: FloatArray, groups: int) -> FloatArray:
+    def errors(self, group_ids: IntArray, rows: FloatArray, distances: FloatArray, groups: int) -> FloatArray:
         """For each group the standard error of the mean of its ``distances`` from the mean."""
         if self.certain:
             return np.zeros(groups)
-        known = np.bincount(owner, rows, groups)
-        before = np.cumsum(rows) - rows / 2 - (np.cumsum(known) - known)[owner]
-        bands = owner * BANDS + np.clip(before / known[owner] * BANDS, 0, BANDS - 1).astype(np.int64)
+        group_rows = np.bincount(group_ids, rows, groups)
+        rows_before = np.cumsum(rows) - rows / 2 - (np.cumsum(group_rows) - group_rows)[group_ids]
+        bands = group_ids * BANDS + np.clip(rows_before / group_rows[group_ids] * BANDS, 0, BANDS - 1).astype(np.int64)
         counts: FloatArray = np.bincount(bands, rows, groups * BANDS).astype(np.float64)
         sums = np.bincount(bands, rows * distances, groups * BANDS)
         by_factor = ((self.factors(counts) * sums) ** 2).reshape(groups, BANDS).sum(axis=1)
-        squares = np.bincount(owner, rows * distances**2, groups)
-        found: FloatArray = np.sqrt(by_factor + squares * (1 + self.disagreement**2 * known)) / known
-        return found
+        squares = np.bincount(group_ids, rows * distances**2, groups)
+        errors: FloatArray = np.sqrt(by_factor + squares * (1 + self.disagreement**2 * group_rows)) / group_rows
+        return errors
 
     def factors(self, rows: FloatArray) -> FloatArray:
         """The standard error of each number of rows, as the logarithm of a factor."""
-        counts, off = self._off
-        factors: FloatArray = np.interp(np.log(np.maximum(rows, LEAST_ROWS)), counts, off)
+        counts, errors = self._count_errors
+        factors: FloatArray = np.interp(np.log(np.maximum(rows, LEAST_ROWS)), counts, errors)
         return factors
 
     @cached_property
-    def _off(self) -> tuple[FloatArray, FloatArray]:
-        """Logarithms of counts, and the standard error of each: a band is a range, where ``shape`` has one value."""
+    def _count_errors(self) -> tuple[FloatArray, FloatArray]:
+        """Logarithms of counts, and the standard error of each. A band is a range; ``shape`` is that of one value."""
         shape = replace(self.shape, single=max(0, self.shape.single - 1))
         counts = np.linspace(math.log(LEAST_ROWS), math.log(max(self.total, 2)), STEPS)
-        off = []
+        errors = []
         for count in counts:
             low, high = self.calibration.factors(math.exp(count), shape)
-            width = math.log(high / low) if low > 0 and high < math.inf else MOST_OFF
-            off.append(width / (2 * self.reach))
-        return counts, np.array(off)
+            width = math.log(high / low) if low > 0 and high < math.inf else UNKNOWN_ERROR
+            errors.append(width / (2 * self.reach))
+        return counts, np.array(errors)

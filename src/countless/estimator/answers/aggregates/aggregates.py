@@ -12,7 +12,7 @@ import numpy as np
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.aggregates.aggregate_intervals import Bars, Ends
-from countless.estimator.answers.aggregates.groups import LEAST, DerivedColumns, Groups
+from countless.estimator.answers.aggregates.groups import LEAST_ROWS, DerivedColumns, Groups
 from countless.estimator.answers.aggregates.result import QueryResult
 from countless.estimator.answers.aggregates.value_distributions import (
     ColumnSample,
@@ -35,10 +35,12 @@ from countless.query.select.statement import pointing, read_select
 if TYPE_CHECKING:
     from countless.estimator.prepared import PreparedQuestion
 
+ValueDistribution = GroupValueDistribution | FusedValueDistribution
+
 DEVIATIONS = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
 
 
-def answered(
+def answer_select(
     prepare: Callable[[str | None], PreparedQuestion],
     compiler: Compiler,
     outer: Outer,
@@ -47,31 +49,33 @@ def answered(
     intervals: bool = False,
     least_hits: int = 1,
 ) -> QueryResult:
-    """The result of the statement ``sql``; with ``intervals``, error bars too.
+    """The result of the statement ``sql``, with ``intervals`` also its error bars.
 
-    ``prepare`` gives the rows of a condition; None is every row. An expression can put a whole row into one value: of
-    expressions, only values that at least ``least_hits`` evidence rows share are shown.
+    ``prepare`` prepares the question of a condition; None is every row. An expression can put a whole row into one
+    value, so of its values only those that at least ``least_hits`` evidence rows share are shown.
     """
     started = answer_clock()
     selection = read_select(sql, compiler.schema, compiler.evidence is not None)
     header = outer.header(selection)
     with pointing(selection):
-        table = GroupAggregates(prepare(selection.where), compiler, selection, header.types, calibration, least_hits)
-        made = table.made(intervals)
-    frame = outer.run(selection, header, made)
+        aggregates = GroupAggregates(
+            prepare(selection.where), compiler, selection, header.types, calibration, least_hits
+        )
+        table = aggregates.table(intervals)
+    frame = outer.run(selection, header, table)
     return QueryResult(
         frame.names,
         frame.types,
         frame.columns,
-        count=table.groups.total,
-        disagreement=table.disagreement,
-        left_out_rows=table.groups.left_out,
+        count=aggregates.groups.total,
+        disagreement=aggregates.disagreement,
+        left_out_rows=aggregates.groups.left_out,
         ms=(answer_clock() - started) * 1e3,
     )
 
 
 class GroupAggregates:
-    """The aggregates of every group of one statement, of ``types``, and their error bars."""
+    """The aggregates of every group of one statement, and their error bars; ``types`` are the aggregates' types."""
 
     def __init__(
         self,
@@ -91,22 +95,22 @@ class GroupAggregates:
         self.calibration = calibration
         self.derived = None if rows.evidence is None else DerivedColumns(compiler, rows.evidence)
         self.groups = Groups.of(rows, compiler.schema, selection.groups, self.derived, least_hits)
-        self._spreads: dict[int | RowExpression, GroupValueDistribution | FusedValueDistribution] = {}
+        self._distributions: dict[int | RowExpression, ValueDistribution] = {}
         self._joints: list[Joint] = []
 
     @property
     def disagreement(self) -> float:
-        """The largest of all that was asked."""
+        """The largest disagreement of the joint counts that were used."""
         joints = [*self._joints, *([] if self.groups.joint is None else [self.groups.joint])]
         return max((abs(joint.disagreement) for joint in joints), default=0.0)
 
-    def made(self, intervals: bool) -> GroupTable:
-        """The table that the outer statement reads."""
-        asked = list(zip(self.selection.aggregates, self.types, strict=True))
-        aggregates = [self._values(aggregate, kind) for aggregate, kind in asked]
-        ends = [self._bar(aggregate, kind) for aggregate, kind in asked] if intervals else []
-        columns = [Values(column).texts for column in self.groups.columns]
-        texts = [[column[code] for code in self.groups.codes[:, at]] for at, column in enumerate(columns)]
+    def table(self, intervals: bool) -> GroupTable:
+        """The table of groups and aggregates, which the outer statement reads."""
+        typed_aggregates = list(zip(self.selection.aggregates, self.types, strict=True))
+        aggregates = [self._values(aggregate, kind) for aggregate, kind in typed_aggregates]
+        ends = [self._bar(aggregate, kind) for aggregate, kind in typed_aggregates] if intervals else []
+        column_texts = [Values(column).texts for column in self.groups.columns]
+        texts = [[values[code] for code in self.groups.codes[:, index]] for index, values in enumerate(column_texts)]
         types = [column.type for column in self.groups.columns]
         return GroupTable(texts, aggregates, len(self.groups.rows), types, ends)
 
@@ -114,64 +118,65 @@ class GroupAggregates:
         """The aggregate of every group, as DuckDB prints it."""
         if aggregate.column is None:
             return [str(round(rows)) for rows in self.groups.rows.tolist()]
-        spread = self._spread(aggregate)
+        distribution = self._distribution(aggregate)
         if aggregate.kind == COUNT:
-            message = spread.has_any | (self.groups.rows < LEAST)
-            return [str(count) if known else None for count, known in zip(spread.whole, message, strict=True)]
+            is_known = distribution.has_any | (self.groups.rows < LEAST_ROWS)
+            return [str(count) if known else None for count, known in zip(distribution.count, is_known, strict=True)]
         if aggregate.kind in QUANTILES:
-            return spread.quantiles(aggregate, kind)
-        return _texts(kind, _moment(aggregate.kind, spread), self._enough(aggregate, spread))
+            return distribution.quantiles(aggregate, kind)
+        return _texts(kind, _moment(aggregate.kind, distribution), self._has_value(aggregate, distribution))
 
     def _bar(self, aggregate: Aggregate, kind: str) -> tuple[Texts, Texts]:
         """The low and the high end of every group's error bar, as DuckDB prints them."""
         if aggregate.column is None or aggregate.kind == COUNT:
-            low, high = self._count_bar(None if aggregate.column is None else self._spread(aggregate))
+            low, high = self._count_bar(None if aggregate.column is None else self._distribution(aggregate))
             return [str(math.floor(end)) for end in low.tolist()], [str(math.ceil(end)) for end in high.tolist()]
-        spread = self._spread(aggregate)
+        distribution = self._distribution(aggregate)
         if aggregate.kind in QUANTILES:
-            return spread.quantile_ends(aggregate, kind)
-        ends, enough = self._moment_bar(aggregate.kind, spread), self._enough(aggregate, spread)
-        return _texts(kind, ends[0], enough), _texts(kind, ends[1], enough)
+            return distribution.quantile_ends(aggregate, kind)
+        low, high = self._moment_bar(aggregate.kind, distribution)
+        has_value = self._has_value(aggregate, distribution)
+        return _texts(kind, low, has_value), _texts(kind, high, has_value)
 
-    def _enough(self, aggregate: Aggregate, spread: GroupValueDistribution | FusedValueDistribution) -> BoolArray:
-        """Which groups have rows enough for an aggregate, and of an expression hits enough."""
-        enough = _enough(aggregate.kind, spread)
-        if isinstance(aggregate.column, RowExpression) and isinstance(spread, FusedValueDistribution):
-            enough = enough & (spread.sample.hits >= self.least_hits)
-        return enough
+    def _has_value(self, aggregate: Aggregate, distribution: ValueDistribution) -> BoolArray:
+        """Which groups have enough rows for an aggregate, and enough hits if it is of an expression."""
+        has_value: BoolArray = distribution.count > (1 if aggregate.kind.endswith("samp") else 0)
+        if isinstance(aggregate.column, RowExpression) and isinstance(distribution, FusedValueDistribution):
+            has_value = has_value & (distribution.sample.hits >= self.least_hits)
+        return has_value
 
-    def _count_bar(self, spread: GroupValueDistribution | FusedValueDistribution | None) -> Ends:
-        """The error bars of the groups' rows, or of those in which the column of ``spread`` is not NULL."""
+    def _count_bar(self, distribution: ValueDistribution | None) -> Ends:
+        """The error bars of the groups' rows, or of those whose value in the ``distribution`` is not NULL."""
         groups, total = self.groups, self.groups.total
-        if isinstance(spread, FusedValueDistribution):
-            return spread.known_ends(*self._count_bar(None))
-        if groups.ends is not None and spread is None:
+        if isinstance(distribution, FusedValueDistribution):
+            return distribution.non_null_ends(*self._count_bar(None))
+        if groups.ends is not None and distribution is None:
             return groups.ends
-        rows = groups.rows if spread is None else spread.known
-        if groups.joint is None:  # the bar of the WHERE is known
+        rows = groups.rows if distribution is None else distribution.non_null
+        if groups.joint is None:  # the error bar of the whole condition is known
             share = rows / total.rows if total.rows else np.ones(1)
             return share * total.low, share * total.high
-        bars = self._bars(groups.joint) if spread is None else spread.bars.shaped(groups.joint.shape)
+        bars = self._bars(groups.joint) if distribution is None else distribution.bars.shaped(groups.joint.shape)
         return bars.of_counts(rows)
 
-    def _moment_bar(self, kind: str, spread: GroupValueDistribution | FusedValueDistribution) -> Ends:
+    def _moment_bar(self, kind: str, distribution: ValueDistribution) -> Ends:
         if kind == AVERAGE:
-            return spread.mean_ends()
+            return distribution.mean_ends()
         if kind == SUM:
-            low, high = _products(self._count_bar(spread), spread.mean_ends())
-            return np.fmin(low, spread.sums), np.fmax(high, spread.sums)
-        low, high = spread.variance_ends()
-        return _deviation(kind, low, spread), _deviation(kind, high, spread)
+            low, high = _products(self._count_bar(distribution), distribution.mean_ends())
+            return np.fmin(low, distribution.sums), np.fmax(high, distribution.sums)
+        low, high = distribution.variance_ends()
+        return _deviation(kind, low, distribution), _deviation(kind, high, distribution)
 
-    def _bars(self, found: Joint | None) -> Bars:
-        """Error bars for what was ``found``; for None they are unbounded."""
-        if found is None:
+    def _bars(self, joint: Joint | None) -> Bars:
+        """Error bars for joint counts; without a ``joint`` they are unbounded."""
+        if joint is None:
             return Bars(self.calibration, self.schema.rows, Shape(), False)
-        certain = found.counted and self.rows.question.certain
-        return Bars(self.calibration, self.schema.rows, found.shape, certain, found.disagreement)
+        certain = joint.counted and self.rows.question.certain
+        return Bars(self.calibration, self.schema.rows, joint.shape, certain, joint.disagreement)
 
-    def _spread(self, aggregate: Aggregate) -> GroupValueDistribution | FusedValueDistribution:
-        """How the rows of groups are spread over the values of the aggregate's column."""
+    def _distribution(self, aggregate: Aggregate) -> ValueDistribution:
+        """The distribution of each group's rows over the values of the aggregate's column."""
         column = aggregate.column
         assert column is not None
         if isinstance(column, RowExpression) and aggregate.kind in QUANTILES and self.least_hits > 1:
@@ -180,78 +185,75 @@ class GroupAggregates:
             )
         if isinstance(column, RowExpression) and aggregate.kind not in (COUNT, *QUANTILES):
             column = replace(column, sql=f"CAST({column.sql} AS DOUBLE)")
-        if column not in self._spreads:
-            self._spreads[column] = self._of_model(column) if isinstance(column, int) else self._of_hits(column)
-        return self._spreads[column]
+        if column not in self._distributions:
+            self._distributions[column] = (
+                self._model_distribution(column) if isinstance(column, int) else self._evidence_distribution(column)
+            )
+        return self._distributions[column]
 
-    def _of_hits(self, column: int | RowExpression) -> FusedValueDistribution:
-        """The distribution of what only evidence rows have."""
+    def _evidence_distribution(self, column: int | RowExpression) -> FusedValueDistribution:
+        """The distribution by evidence rows alone."""
         assert self.derived is not None
-        own, codes = self.derived.column(column)
-        nothing: IntArray = np.empty(0, dtype=np.int64)
-        model = GroupValueDistribution(
-            Values(own), len(self.groups.rows), nothing, nothing, np.empty(0), self._bars(None)
-        )
-        sample = ColumnSample.of(Values(own), len(self.groups.rows), self.groups.owners(self.derived), codes)
+        derived, codes = self.derived.column(column)
+        values, groups = Values(derived), len(self.groups.rows)
+        empty: IntArray = np.empty(0, dtype=np.int64)
+        model = GroupValueDistribution(values, groups, empty, empty, np.empty(0), self._bars(None))
+        sample = ColumnSample.of(values, groups, self.groups.groups_of_hits(self.derived), codes)
         return FusedValueDistribution(model, sample, self.groups.rows, self._count_bar(None)[1])
 
-    def _of_model(self, column: int) -> GroupValueDistribution | FusedValueDistribution:
-        """The distribution by the model, joined with the hits if there are evidence rows."""
-        groups = self.groups
-        if groups.places is None or (groups.joint is not None and _is_of_hits(groups.joint)):
-            return self._of_hits(column)
+    def _model_distribution(self, column: int) -> ValueDistribution:
+        """The distribution by the model, fused with the hits if there are evidence rows."""
+        groups, indexes = self.groups, self.groups.column_indexes
+        if indexes is None or (groups.joint is not None and _is_by_hits_alone(groups.joint)):
+            return self._evidence_distribution(column)
         parts = cut_cells(self.compiler.lines, self.rows.question.condition, column)
         values, count = Values(self.schema.coded[column], parts), len(groups.rows)
-        if column in groups.places and groups.joint is not None:
-            joint, owner = groups.joint, np.arange(count)
-            codes, rows = groups.codes[:, groups.places.index(column)], groups.rows
+        if column in indexes and groups.joint is not None:
+            joint, group_ids = groups.joint, np.arange(count)
+            codes, rows = groups.codes[:, indexes.index(column)], groups.rows
         else:
-            joint = self.rows.joint_of((*groups.places, column), len(groups.places))
+            joint = self.rows.joint_of((*indexes, column), len(indexes))
             self._joints.append(joint)
-            owner, kept = groups.owners_of(joint.codes)
-            codes = joint.codes[kept, -1]
-            rows = groups.scaled(owner, (joint.rows if joint.prior is None else joint.prior)[kept])
-        found = GroupValueDistribution(values, count, owner, codes, rows, self._bars(joint))
+            group_ids, is_in_group = groups.groups_of(joint.codes)
+            codes = joint.codes[is_in_group, -1]
+            rows = groups.scaled(group_ids, (joint.rows if joint.prior is None else joint.prior)[is_in_group])
+        model = GroupValueDistribution(values, count, group_ids, codes, rows, self._bars(joint))
         if joint.observed is None or self.derived is None:
-            return found
+            return model
         evidence = joint.observed.evidence
-        own, hits = evidence.column(column), evidence.hits.codes(column)
-        sample = ColumnSample.of(Values(own), count, groups.owners(self.derived), hits, evidence.codes(column))
-        return FusedValueDistribution(found, sample, groups.rows, self._count_bar(None)[1])
+        sample_values, hit_codes = Values(evidence.column(column)), evidence.hits.codes(column)
+        hit_groups = groups.groups_of_hits(self.derived)
+        sample = ColumnSample.of(sample_values, count, hit_groups, hit_codes, evidence.codes(column))
+        return FusedValueDistribution(model, sample, groups.rows, self._count_bar(None)[1])
 
 
-def _is_of_hits(joint: Joint) -> bool:
+def _is_by_hits_alone(joint: Joint) -> bool:
     return joint.observed is not None and joint.observed.alone
 
 
 def _products(counts: Ends, means: Ends) -> Ends:
-    """The least and the greatest product of two that lie between their ends."""
+    """The least and the greatest product of a count and a mean within their error bars."""
     corners = np.stack([count * mean for count in counts for mean in means])
     return corners.min(axis=0), corners.max(axis=0)
 
 
-def _moment(kind: str, spread: GroupValueDistribution | FusedValueDistribution) -> FloatArray:
+def _moment(kind: str, distribution: ValueDistribution) -> FloatArray:
     if kind == SUM:
-        return spread.sums
-    return spread.means if kind == AVERAGE else _deviation(kind, spread.variances, spread)
+        return distribution.sums
+    return distribution.means if kind == AVERAGE else _deviation(kind, distribution.variances, distribution)
 
 
-def _deviation(kind: str, variances: FloatArray, spread: GroupValueDistribution | FusedValueDistribution) -> FloatArray:
-    """The variance or its root, of the rows or of what they are a sample of."""
+def _deviation(kind: str, variances: FloatArray, distribution: ValueDistribution) -> FloatArray:
+    """The variance or the standard deviation, of the population or of a sample, as ``kind`` says."""
     assert kind in DEVIATIONS, f"{kind} has no value here"
     if kind.endswith("samp"):
-        variances = variances * spread.whole / np.maximum(spread.whole - 1, 1)
+        variances = variances * distribution.count / np.maximum(distribution.count - 1, 1)
     return np.sqrt(variances) if kind.startswith("stddev") else variances
 
 
-def _enough(kind: str, spread: GroupValueDistribution | FusedValueDistribution) -> BoolArray:
-    """Which groups have rows enough for an aggregate."""
-    return spread.whole > (1 if kind.endswith("samp") else 0)
-
-
-def _texts(kind: str, numbers: FloatArray, enough: BoolArray) -> Texts:
-    """Numbers as DuckDB prints them; NULL where there are not rows enough."""
-    return [_text(kind, number) if known else None for number, known in zip(numbers.tolist(), enough, strict=True)]
+def _texts(kind: str, numbers: FloatArray, has_value: BoolArray) -> Texts:
+    """Numbers as DuckDB prints them; NULL for groups without a value."""
+    return [_text(kind, number) if valid else None for number, valid in zip(numbers.tolist(), has_value, strict=True)]
 
 
 def _text(kind: str, number: float) -> str:

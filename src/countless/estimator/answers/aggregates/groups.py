@@ -22,19 +22,19 @@ from countless.query.select.selection import RowExpression
 if TYPE_CHECKING:
     from countless.estimator.prepared import PreparedQuestion
 
-LEAST = 0.5  # rows: groups that hold fewer are left out
-KEPT = 16  # expressions whose values are kept with the evidence rows
+LEAST_ROWS = 0.5  # groups with fewer rows are left out
+MAX_CACHED = 16  # expressions whose values are cached with the evidence rows
 
 
 class DerivedColumns:
-    """The columns of a condition's hits: the table's, and those that expressions make of them."""
+    """The columns of a condition's hits: columns of the table, and values of expressions."""
 
     def __init__(self, compiler: Compiler, hits: Hits) -> None:
         self._compiler = compiler
         self.hits = hits
 
     def column(self, column: int | RowExpression) -> tuple[Column, IntArray]:
-        """A column with all values of the evidence, and the code of each hit."""
+        """A column with all values of the evidence rows, and the code of each hit in it."""
         if isinstance(column, int):
             schema = self._compiler.schema
             if (part := schema.calendar_part(column)) is not None:
@@ -42,22 +42,21 @@ class DerivedColumns:
             return self.hits.rows.schema.coded[column], self.hits.codes(column)
         tables = self._compiler.evidence
         assert tables is not None
-        kept: Memo = self.hits.rows.derived.setdefault("expressions", Memo(KEPT))
-        found, codes = kept.once(column, lambda: tables.column(column))
-        return found, codes[self.hits.marks]
+        cache: Memo = self.hits.rows.derived.setdefault("expressions", Memo(MAX_CACHED))
+        derived, codes = cache.once(column, lambda: tables.column(column))
+        return derived, codes[self.hits.marks]
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """The groups of a statement: their codes (groups, columns), and the rows of each.
 
-    ``columns`` have the values of the codes. ``places`` are those of the columns in the schema, or None if expressions
-    are grouped by, which the model does not know. ``ends`` are the error bars that follow from the evidence, if any.
-    ``left_out`` is how many rows are in groups that are not listed, because they are too small or have no hit. Without
-    GROUP BY there is no ``joint`` that they were found in.
+    ``group_by`` has what the statement groups by, and ``columns`` the values of the codes. ``joint`` are the counts
+    that the groups were found in; without GROUP BY there are none. ``left_out`` is how many rows are in groups that are
+    not shown, because they are too small or have no hit. ``ends`` are the groups' error bars from the evidence, if any.
     """
 
-    asked: tuple[int, ...] | tuple[RowExpression, ...]
+    group_by: tuple[int, ...] | tuple[RowExpression, ...]
     columns: tuple[Column, ...]
     codes: IntArray
     rows: FloatArray
@@ -75,23 +74,23 @@ class Groups:
         derived: DerivedColumns | None,
         least_hits: int = 1,
     ) -> Groups:
-        """All groups that a row is likely to be in; without GROUP BY there is one, however few rows it has.
+        """All groups that probably have a row; without GROUP BY one group, however few rows it has.
 
         Values of expressions are shown only if at least ``least_hits`` evidence rows share them.
         """
         total = rows.total
         if not groups:
             return cls(groups, (), np.zeros((1, 0), dtype=np.int64), np.array([total.rows]), total)
-        places = [group for group in groups if isinstance(group, int)]
-        if not places:
+        indexes = [group for group in groups if isinstance(group, int)]
+        if not indexes:
             assert derived is not None
             return cls._of_hits(groups, total, derived, least_hits)
-        joint = rows.joint_of(places, len(places))
-        kept = joint.rows >= LEAST
-        bars, left_out = joint.bars, float(joint.rows[~kept].sum())
-        ends = None if bars is None else (bars.low[kept], bars.high[kept])
-        columns = tuple(schema.coded_column(place) for place in places)
-        return cls(groups, columns, joint.codes[kept], joint.rows[kept], joint.total, joint, left_out, ends)
+        joint = rows.joint_of(indexes, len(indexes))
+        is_shown = joint.rows >= LEAST_ROWS
+        bars, left_out = joint.bars, float(joint.rows[~is_shown].sum())
+        ends = None if bars is None else (bars.low[is_shown], bars.high[is_shown])
+        columns = tuple(schema.coded_column(index) for index in indexes)
+        return cls(groups, columns, joint.codes[is_shown], joint.rows[is_shown], joint.total, joint, left_out, ends)
 
     @classmethod
     def _of_hits(
@@ -101,47 +100,48 @@ class Groups:
         derived: DerivedColumns,
         least_hits: int,
     ) -> Groups:
-        """Groups that only evidence rows know."""
-        found = [derived.column(group) for group in groups]
-        columns = tuple(column for column, _ in found)
-        codes, hits = tally([own for _, own in found], [column.size for column in columns])
+        """The groups of expressions, which only evidence rows have."""
+        derived_columns = [derived.column(group) for group in groups]
+        columns = tuple(column for column, _ in derived_columns)
+        codes, hits = tally([hit_codes for _, hit_codes in derived_columns], [column.size for column in columns])
         bars = counts_of_hits(hits.astype(np.float64), total, derived.hits.count)
-        kept = hits >= least_hits
-        left_out = float(bars.rows[~kept].sum()) if len(hits) else total.rows
-        ends = bars.low[kept], bars.high[kept]
-        return cls(groups, columns, codes[kept], bars.rows[kept], total, None, left_out, ends)
+        is_shown = hits >= least_hits
+        left_out = float(bars.rows[~is_shown].sum()) if len(hits) else total.rows
+        ends = bars.low[is_shown], bars.high[is_shown]
+        return cls(groups, columns, codes[is_shown], bars.rows[is_shown], total, None, left_out, ends)
 
     @property
-    def places(self) -> tuple[int, ...] | None:
-        """The places of the columns that are grouped by, if they are columns of the table."""
-        places = tuple(group for group in self.asked if isinstance(group, int))
-        return places if len(places) == len(self.asked) else None
+    def column_indexes(self) -> tuple[int, ...] | None:
+        """The indexes of the grouping columns; None if the statement groups by expressions."""
+        indexes = tuple(group for group in self.group_by if isinstance(group, int))
+        return indexes if len(indexes) == len(self.group_by) else None
 
-    def owners_of(self, codes: IntArray) -> tuple[IntArray, BoolArray]:
-        """The group of each combination that is in one, by its first codes, and which combinations these are."""
-        keys, wanted = self._keys(self.codes), self._keys(codes)
-        kept: BoolArray = np.isin(wanted, keys)
-        return np.searchsorted(keys, wanted[kept]), kept
+    def groups_of(self, codes: IntArray) -> tuple[IntArray, BoolArray]:
+        """The group of each combination that is in one, by its first codes; and which combinations are in a group."""
+        group_keys, keys = self._keys(self.codes), self._keys(codes)
+        is_in_group: BoolArray = np.isin(keys, group_keys)
+        return np.searchsorted(group_keys, keys[is_in_group]), is_in_group
 
-    def owners(self, derived: DerivedColumns) -> IntArray:
+    def groups_of_hits(self, derived: DerivedColumns) -> IntArray:
         """The group of each hit, -1 if it is in none."""
-        if not self.asked:
+        if not self.group_by:
             return np.zeros(derived.hits.count, dtype=np.int64)
-        found: IntArray = np.full(derived.hits.count, -1, dtype=np.int64)
-        owners, kept = self.owners_of(np.stack([derived.column(group)[1] for group in self.asked], axis=1))
-        found[kept] = owners
-        return found
+        codes = np.stack([derived.column(group)[1] for group in self.group_by], axis=1)
+        group_ids: IntArray = np.full(derived.hits.count, -1, dtype=np.int64)
+        known_ids, is_in_group = self.groups_of(codes)
+        group_ids[is_in_group] = known_ids
+        return group_ids
 
-    def scaled(self, owner: IntArray, rows: FloatArray) -> FloatArray:
-        """Parts of groups, each with its ``owner``, made to add up to the rows of the groups."""
-        sums = np.bincount(owner, rows, len(self.rows))
+    def scaled(self, group_ids: IntArray, rows: FloatArray) -> FloatArray:
+        """The ``rows`` of parts of groups, scaled to add up to the rows of each group."""
+        sums = np.bincount(group_ids, rows, len(self.rows))
         scales = np.divide(self.rows, sums, out=np.zeros(len(self.rows)), where=sums > 0)
-        scaled: FloatArray = rows * scales[owner]
+        scaled: FloatArray = rows * scales[group_ids]
         return scaled
 
     def _keys(self, codes: IntArray) -> IntArray:
-        """One number for each combination of the groups' codes, which rises as they do."""
-        found: IntArray = np.zeros(len(codes), dtype=np.int64)
+        """One number for each combination of the groups' codes, in the order of the combinations."""
+        keys: IntArray = np.zeros(len(codes), dtype=np.int64)
         for index, column in enumerate(self.columns):
-            found = found * column.size + codes[:, index]
-        return found
+            keys = keys * column.size + codes[:, index]
+        return keys

@@ -18,8 +18,8 @@ class QueryResult(Frame):
         left_out_rows: Rows in groups that are not shown, because each is estimated to have less than half a row.
         ms: Time in milliseconds.
 
-    >>> found = est.query("SELECT count(*) AS people, avg(age) AS age FROM adult WHERE income = '>50K'")
-    >>> found.names, found.rows[0][0]
+    >>> result = est.query("SELECT count(*) AS people, avg(age) AS age FROM adult WHERE income = '>50K'")
+    >>> result.names, result.rows[0][0]
     (('people', 'age'), 11687)
     """
 

@@ -30,21 +30,22 @@ from countless.query.grids.scale import (
     written,
 )
 
-DEFAULT_BINS = 20  # of a column whose values are too many to be listed
-MOST_BINS = 10_000
-MOST_GAPS = 2  # times as many bins as were asked for, if each then has a value to itself
+DEFAULT_BINS = 20  # for a column that has too many values to list
+MAX_BINS = 10_000
+MAX_BIN_FACTOR = 2  # up to this many times the requested bins, if each bin then has a single value
 ROUND = (1, 2, Fraction(5, 2), 5)  # steps between edges, times powers of ten
 SECOND = 10**9
 SPANS = (*(SECOND * s for s in (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200)), DAY, 7 * DAY)
-MONTHS = (1, 3, 12, 24, 60, 120, 240, 600, 1_200)  # beyond a week, bins are of whole months, quarters or years
+MONTHS = (1, 3, 12, 24, 60, 120, 240, 600, 1_200)  # bins longer than a week are whole months, quarters or years
 LONGEST_MONTH = 31 * DAY
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of a column, the last one with both its edges: their edges as DuckDB prints them, as keys, and ``shares``.
+    """Bins of a column. A bin includes its left edge; only the last bin includes its right edge too.
 
-    ``shares`` (codes, bins) is how much of each code is in each bin; NULL has the last bin, if it occurs.
+    ``edges`` are as DuckDB prints them, ``cuts`` are the same edges as keys. ``shares`` (codes, bins) is how much of
+    each code is in each bin. NULL has a bin of its own, the last one, if it occurs.
     """
 
     edges: tuple[str, ...]
@@ -54,17 +55,17 @@ class Bins:
 
     @property
     def cuts_codes(self) -> bool:
-        """Whether a part of a code is in a bin, and the rest of it is not."""
+        """Whether an edge divides a code: a part of it is in one bin, the rest is not."""
         return bool(((self.shares > 0.0) & (self.shares < 1.0)).any())
 
 
 def can_be_binned(kind: str) -> bool:
-    """Whether values of this type lie on a line that can be cut anywhere."""
+    """Whether values of this type are numbers or times, which can be grouped into bins."""
     return is_number(kind) or kind in TIMES
 
 
-def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
-    """About this many bins of equal width with round edges, or those between the given edges.
+def bins_of(column: Column, requested: int | Sequence[Any]) -> Bins:
+    """The ``requested`` bins: about this many of equal width with round edges, or those between these edges.
 
     A bin begins with its left edge and ends before the right one, which only the last bin includes.
 
@@ -75,13 +76,13 @@ def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
     if not can_be_binned(column.type):
         raise QueryTypeError(f'"{column.name}" is {column.type}, which has no bins: leave bins out')
     keys = Values(column).keys
-    if not are_edges(wanted):
-        wanted = whole(wanted, "the number of bins", 1)
-        if wanted > MOST_BINS:
-            raise QueryTypeError(f"the number of bins must be between 1 and {MOST_BINS:,}, not {wanted}")
-        edges = _round_edges(column.type, [key for key in keys if _finite(column.type, key)], wanted)
+    if not are_edges(requested):
+        requested = whole(requested, "the number of bins", 1)
+        if requested > MAX_BINS:
+            raise QueryTypeError(f"the number of bins must be between 1 and {MAX_BINS:,}, not {requested}")
+        edges = _round_edges(column.type, [key for key in keys if _is_finite(column.type, key)], requested)
     else:
-        edges = _given_edges(column, wanted)
+        edges = _given_edges(column, requested)
     below = _below(column, edges)
     shares = np.diff(below, axis=1)
     if column.has_null:
@@ -91,50 +92,50 @@ def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
 
 
 def _below(column: Column, edges: Sequence[Key]) -> FloatArray:
-    """For each code but NULL, which share of it is below each edge; of the last edge, at or below it."""
-    found = np.zeros((column.null, len(edges)))
+    """For each code except NULL, the share that is below each edge; for the last edge, at or below it."""
+    below = np.zeros((column.null, len(edges)))
     if column.grid is not None:
         line = Line(column, column.grid)
         for index, edge in enumerate(edges):
             cell, share = line.position((edge, int(index == len(edges) - 1)))
-            found[:cell, index] = 1.0
-            found[cell, index] = share
-        return found
+            below[:cell, index] = 1.0
+            below[cell, index] = share
+        return below
     keys = Values(column).keys
     for index, edge in enumerate(edges):
-        last = index == len(edges) - 1
-        found[: bisect_right(keys, edge) if last else _first_at(keys, edge), index] = 1.0
-    return found
+        is_last = index == len(edges) - 1
+        below[: bisect_right(keys, edge) if is_last else _first_at(keys, edge), index] = 1.0
+    return below
 
 
 def _first_at(keys: Sequence[Key], edge: Key) -> int:
-    place = bisect_right(keys, edge)
-    return place - 1 if place and keys[place - 1] == edge else place
+    index = bisect_right(keys, edge)
+    return index - 1 if index and keys[index - 1] == edge else index
 
 
-def _finite(kind: str, key: Key) -> bool:
+def _is_finite(kind: str, key: Key) -> bool:
     limit = END_OF_TIME if kind in TIMES else PAST_EVERY_DOUBLE
     return bool(-limit < key < limit)
 
 
-def _round_edges(kind: str, keys: Sequence[Key], wanted: int) -> list[Key]:
-    """Edges a round step apart, that hold every key. Bins of one value each hold no other, not even the last one."""
+def _round_edges(kind: str, keys: Sequence[Key], requested: int) -> list[Key]:
+    """Edges at multiples of a round step, around all keys. If bins have a single value, so has the last one."""
     if not keys:
         return [0, 1]
     low, high = Fraction(keys[0]), Fraction(keys[-1])
-    if kind in TIMES and (high - low) / wanted > SPANS[-1]:
-        return _calendar_edges(low, high, wanted)
-    step = _round_step(kind, max((high - low) / wanted, Fraction(1, 10**300)))
+    if kind in TIMES and (high - low) / requested > SPANS[-1]:
+        return _calendar_edges(low, high, requested)
+    step = _round_step(kind, max((high - low) / requested, Fraction(1, 10**300)))
     smallest = scale_of(kind).step
-    if smallest is not None and len(keys) <= wanted and (high - low) / smallest < MOST_GAPS * wanted:
+    if smallest is not None and len(keys) <= requested and (high - low) / smallest < MAX_BIN_FACTOR * requested:
         step = Fraction(smallest)
     first = math.floor(low / step)
     last = math.floor(high / step) + 1 if step == smallest else math.ceil(high / step)
     count = max(1, last - first)
-    return [_plain((first + place) * step) for place in range(count + 1)]
+    return [_as_key((first + index) * step) for index in range(count + 1)]
 
 
-def _calendar_edges(low: Fraction, high: Fraction, wanted: int) -> list[Key]:
+def _calendar_edges(low: Fraction, high: Fraction, requested: int) -> list[Key]:
     """Edges where months, quarters or years begin.
 
     >>> from countless.query.grids.scale import scale_of
@@ -142,7 +143,7 @@ def _calendar_edges(low: Fraction, high: Fraction, wanted: int) -> list[Key]:
     >>> [written("DATE", edge) for edge in _calendar_edges(low, high, 2)]
     ['2023-01-01', '2024-01-01', '2025-01-01']
     """
-    least = (high - low) / wanted / LONGEST_MONTH
+    least = (high - low) / requested / LONGEST_MONTH
     step = next((months for months in MONTHS if months >= least), MONTHS[-1] * math.ceil(least / MONTHS[-1]))
     first = month_of(low) // step * step
     edges = [start_of_month(first), start_of_month(first + step)]
@@ -152,7 +153,7 @@ def _calendar_edges(low: Fraction, high: Fraction, wanted: int) -> list[Key]:
 
 
 def _round_step(kind: str, least: Fraction) -> Fraction:
-    """The least round step that is no shorter, nor shorter than from one value to the next."""
+    """The least round step of at least ``least``, and of at least the distance between neighboring values."""
     smallest = scale_of(kind).step
     if kind in TIMES:
         return Fraction(next(span for span in SPANS if span >= max(least, smallest or 0)))
@@ -161,20 +162,20 @@ def _round_step(kind: str, least: Fraction) -> Fraction:
     return step if smallest is None else max(Fraction(math.ceil(step / smallest)) * smallest, Fraction(smallest))
 
 
-def _plain(key: Fraction) -> Key:
+def _as_key(key: Fraction) -> Key:
     return key.numerator if key.denominator == 1 else key
 
 
-def are_edges(wanted: Any) -> TypeGuard[Sequence[Any]]:
+def are_edges(bins: Any) -> TypeGuard[Sequence[Any]]:
     """Whether edges are given, and not a number of bins."""
-    return isinstance(wanted, Iterable) and not isinstance(wanted, str)
+    return isinstance(bins, Iterable) and not isinstance(bins, str)
 
 
-def _given_edges(column: Column, wanted: Sequence[Any]) -> list[Key]:
+def _given_edges(column: Column, requested: Sequence[Any]) -> list[Key]:
     scale = scale_of(column.type)
     kind = "DOUBLE" if is_number(column.type) else column.type
     try:
-        edges = [scale.read(kind, str(edge)) for edge in wanted]
+        edges = [scale.read(kind, str(edge)) for edge in requested]
     except ValueError as error:
         raise QueryTypeError(f'"{column.name}" is {column.type}, and an edge of its bins is not: {error}') from None
     if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)):
@@ -183,7 +184,7 @@ def _given_edges(column: Column, wanted: Sequence[Any]) -> list[Key]:
 
 
 def needs_bins(column: Column) -> bool:
-    """Whether a column's values are not known one by one; text of that kind is an error."""
+    """Whether a column is stored as a grid, so that it can only be shown in bins. A grid of text is an error."""
     if column.grid is not None and column.type == TEXT:
         raise QueryTypeError(f'"{column.name}" has too many values to be listed: ask for some of them in a condition')
     return column.grid is not None

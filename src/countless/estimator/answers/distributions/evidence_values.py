@@ -1,4 +1,4 @@
-"""The values of evidence rows in the terms of a model: codes, cells of a grid, bins and numbers."""
+"""The values of evidence rows as a model sees them: codes, cells of a grid, bins and numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A = TypeVar("A")
 
 
 def part_codes(part: CalendarPart, hits: Hits) -> IntArray:
-    """The code of each hit in a hidden column, which follows from the timestamp."""
+    """The code of each hit in a hidden column, computed from the timestamp."""
     codes = derived_once(
         hits.rows, ("part", part.of, part.part), lambda: part.codes(hits.rows.schema.coded[part.of].values)
     )
@@ -30,7 +30,7 @@ def part_codes(part: CalendarPart, hits: Hits) -> IntArray:
 
 
 class EvidenceValues:
-    """The values of a condition's ``hits``, beside the ``schema`` of the model's table."""
+    """The values of a condition's ``hits``; ``schema`` is that of the model's table."""
 
     def __init__(self, schema: Schema, hits: Hits) -> None:
         self.schema = schema
@@ -38,74 +38,74 @@ class EvidenceValues:
 
     @property
     def whole(self) -> bool:
-        """Whether the evidence is the whole table, so that all about it is counted."""
+        """Whether the evidence is the whole table, so that counts of hits are exact."""
         return self.hits.rows.rows == self.schema.rows
 
     def column(self, index: int) -> Column:
-        """The column at ``index`` as the evidence has it: with every value."""
+        """The column at ``index`` of the evidence rows, which has every value, not a grid."""
         return self.hits.rows.schema.coded[index]
 
     def codes(self, index: int) -> IntArray:
-        """The model's code of each hit in a column, which may be hidden; of a grid, the cell."""
+        """The model's code of each hit in a column, which may be hidden; for a grid, the cell."""
         if (part := self.schema.calendar_part(index)) is not None:
             return part_codes(part, self.hits)
-        own = self.hits.codes(index)
+        codes = self.hits.codes(index)
         column = self.schema.coded[index]
         if column.grid is None:
-            return own
-        return derived_once(self.hits.rows, ("cells", index), lambda: _cells(column, self.column(index)))[own]
+            return codes
+        return derived_once(self.hits.rows, ("cells", index), lambda: _cells(column, self.column(index)))[codes]
 
     def numbers(self, index: int) -> FloatArray:
         """The number of each hit in a column, NaN for NULL."""
         column = self.column(index)
-        found = derived_once(self.hits.rows, ("numbers", index), lambda: Values(column).means)
-        return found[self.hits.codes(index)]
+        numbers = derived_once(self.hits.rows, ("numbers", index), lambda: Values(column).means)
+        return numbers[self.hits.codes(index)]
 
     def bins(self, index: int, bins: Bins) -> IntArray:
         """The bin of each hit in a column, -1 if it is in none."""
         column, codes = self.column(index), self.hits.codes(index)
         keys: list[Key] = derived_once(self.hits.rows, ("keys", index), lambda: Values(column).keys)
         cuts = [*(bisect_left(keys, edge) for edge in bins.cuts[:-1]), bisect_right(keys, bins.cuts[-1])]
-        found = np.searchsorted(cuts, codes, side="right") - 1
-        found[codes >= cuts[-1]] = -1
-        found[codes == column.null] = len(cuts) - 1
-        return found
+        bin_indexes = np.searchsorted(cuts, codes, side="right") - 1
+        bin_indexes[codes >= cuts[-1]] = -1
+        bin_indexes[codes == column.null] = len(cuts) - 1
+        return bin_indexes
 
 
 def tally(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, IntArray]:
-    """The combinations of codes of some rows, rising, and how many rows have each; codes are one array a column."""
-    numbers = np.ravel_multi_index(tuple(codes), tuple(sizes)) if codes else np.zeros(0, dtype=np.int64)
+    """The sorted combinations of codes, and how many rows have each; ``codes`` has one array per column."""
+    combinations = np.ravel_multi_index(tuple(codes), tuple(sizes)) if codes else np.zeros(0, dtype=np.int64)
     if math.prod(sizes) <= MOST_LISTED:
-        every = np.bincount(numbers)
-        found = np.flatnonzero(every)
-        counts = every[found]
+        all_counts = np.bincount(combinations)
+        present = np.flatnonzero(all_counts)
+        counts = all_counts[present]
     else:
-        found, counts = np.unique(numbers, return_counts=True)
-    return np.stack(np.unravel_index(found, tuple(sizes)), axis=1).astype(np.int64), counts
+        present, counts = np.unique(combinations, return_counts=True)
+    return np.stack(np.unravel_index(present, tuple(sizes)), axis=1).astype(np.int64), counts
 
 
 def merged(
-    codes: IntArray, rows: FloatArray, more: IntArray, counts: IntArray, sizes: Sequence[int]
+    codes: IntArray, rows: FloatArray, hit_codes: IntArray, counts: IntArray, sizes: Sequence[int]
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Combinations that are in either of two lists, with the rows of the one and the counts of the other, or 0."""
-    numbers = [np.ravel_multi_index(tuple(each.T), tuple(sizes)) for each in (codes, more)]
+    """The union of two lists of combinations, with the ``rows`` of the first and the ``counts`` of the second, or 0."""
+    numbers = [np.ravel_multi_index(tuple(combinations.T), tuple(sizes)) for combinations in (codes, hit_codes)]
     if (size := math.prod(sizes)) <= MOST_LISTED:
-        asked: BoolArray = np.zeros(size, dtype=np.bool_)
-        for own in numbers:
-            asked[own] = True
-        every = np.flatnonzero(asked)
+        is_listed: BoolArray = np.zeros(size, dtype=np.bool_)
+        for listed in numbers:
+            is_listed[listed] = True
+        union = np.flatnonzero(is_listed)
     else:
-        every = np.union1d(*numbers)
-    found = []
-    for own, amounts in zip(numbers, (rows, counts), strict=True):
-        amount = np.zeros(len(every))
-        amount[np.searchsorted(every, own)] = amounts
-        found.append(amount)
-    return np.stack(np.unravel_index(every, tuple(sizes)), axis=1).astype(np.int64), found[0], found[1]
+        union = np.union1d(*numbers)
+    aligned = []
+    for listed, amounts in zip(numbers, (rows, counts), strict=True):
+        amount = np.zeros(len(union))
+        amount[np.searchsorted(union, listed)] = amounts
+        aligned.append(amount)
+    return np.stack(np.unravel_index(union, tuple(sizes)), axis=1).astype(np.int64), aligned[0], aligned[1]
 
 
 def _cells(column: Column, evidence: Column) -> IntArray:
-    """For each code of the evidence's column the cell of the table's grid that it is in; both rise."""
+    """For each code of the evidence's column, the cell of the table's grid that has its value."""
     assert column.grid is not None
     keys = Values(column).keys
     starts = [keys[start] for start in column.grid.starts]
@@ -114,8 +114,8 @@ def _cells(column: Column, evidence: Column) -> IntArray:
 
 
 def derived_once(rows: EvidenceRows, name: Hashable, make: Callable[[], A]) -> A:
-    """What ``make`` returns, once for the same evidence; two threads may both make it."""
+    """What ``make`` returns, cached with the evidence rows; two threads may both make it."""
     if name not in rows.derived:
         rows.derived[name] = make()
-    found: A = rows.derived[name]
-    return found
+    cached: A = rows.derived[name]
+    return cached

@@ -1,4 +1,4 @@
-"""Joint row counts of some columns' values among the rows of a condition."""
+"""Joint counts: the rows of each combination of some columns' values, among the rows of a condition."""
 
 from __future__ import annotations
 
@@ -20,21 +20,27 @@ from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.query.question import Question
 from countless.region import Box, Filter, Region
 
-MOST_COMBINATIONS = 1 << 62  # that can be numbered
-LEAST_HITS_ALONE = 30  # of a condition on text, from which its groups are those of the hits
+MOST_COMBINATIONS = 1 << 62  # combinations are numbered with 64 bits
+LEAST_HITS_ALONE = 30  # hits of a condition on text, from which its groups are counted by hits alone
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
     """Combinations of codes of some columns, and how many rows of a condition have each.
 
-    ``columns`` are places in the schema; ``codes`` (combinations, columns) rise from row to row, and combinations that
-    no row is believed to have are left out. ``rows`` add up to those of ``total``, the condition's own count. Before
-    they were made to, their sum was off from it by the factor ``1 + disagreement``: which columns are asked together
-    decides which conditionals of the model are used, and these need not agree. ``exact`` says that nothing was sampled,
-    ``counted`` that the rows are the table's own. ``shape`` is that of a question for one combination. If
-    evidence rows were ``observed``, ``prior`` is what the model alone says, and ``bars`` has ``rows`` with the numbers
-    between which each should lie.
+    Attributes:
+        columns: Indexes of the columns in the schema.
+        codes: The combinations (combinations, columns), sorted; combinations without rows are left out.
+        rows: The rows of each combination. They were scaled to add up to the rows of ``total``.
+        total: The estimate for the condition.
+        disagreement: Before scaling, the rows added up to ``1 + disagreement`` times the total. Different columns use
+            different conditionals of the model, which need not agree.
+        exact: Nothing was sampled.
+        counted: The rows are exact counts.
+        shape: The shape of a question for one combination.
+        observed: The evidence rows, if there are any.
+        prior: The rows by the model alone, if there are evidence rows.
+        bars: The rows with their error bars, if there are evidence rows.
     """
 
     columns: tuple[int, ...]
@@ -52,10 +58,10 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class ObservedGroups:
-    """What evidence rows say of groups, and how far the model is to be trusted beside them.
+    """The evidence about groups, and the calibration of the model's errors.
 
-    A ``vague`` question is one that the model answers by a grid's knots, or the like. The evidence is ``alone`` if the
-    model is not asked: of a condition on text with some hits, its groups would be further off than those of the hits.
+    The question is ``vague`` if the model answers it approximately, such as by a grid's knots. The evidence is
+    ``alone`` if the model is not asked: for a condition on text with enough hits, the hits tell the groups better.
     """
 
     evidence: EvidenceValues
@@ -65,39 +71,39 @@ class ObservedGroups:
 
     @classmethod
     def of(cls, schema: Schema, hits: Hits, question: Question, calibration: Calibration) -> ObservedGroups:
-        """That of a ``question`` with these hits. Of one that the model knows in part, no error is calibrated."""
-        known = calibration if question.among is None else Calibration((), calibration.level)
-        on_text = any(box.texts for box in question.region.boxes)
-        alone = on_text and hits.count >= LEAST_HITS_ALONE
-        return cls(EvidenceValues(schema, hits), known, not question.certain, alone)
+        """The evidence of a ``question`` with these hits. If the model knows it only in part, nothing is calibrated."""
+        calibration = calibration if question.among is None else Calibration((), calibration.level)
+        has_text_filter = any(box.texts for box in question.region.boxes)
+        alone = has_text_filter and hits.count >= LEAST_HITS_ALONE
+        return cls(EvidenceValues(schema, hits), calibration, not question.certain, alone)
 
-    def fused(self, prior: FloatArray, seen: FloatArray, total: Estimate, shape: Shape) -> GroupCounts:
-        """The rows of groups that have ``seen`` hits, where the model says ``prior``."""
+    def fused(self, prior: FloatArray, hits: FloatArray, total: Estimate, shape: Shape) -> GroupCounts:
+        """The rows of groups, from the model's ``prior`` and their ``hits``."""
         if self.alone:
-            return counts_of_hits(seen, total, self.evidence.hits.count)
+            return counts_of_hits(hits, total, self.evidence.hits.count)
         errors = model_errors(self.calibration, prior, shape)
-        return fused_counts(prior, seen, total, self.evidence.hits.count, errors)
+        return fused_counts(prior, hits, total, self.evidence.hits.count, errors)
 
-    def added_to(self, found: Joint) -> Joint:
-        """What the model ``found``, and the hits, together; the table's own counts stay as they are."""
-        if found.counted and not self.vague:
-            return found
-        evidence, shape = self.evidence, replace(found.shape, vague=self.vague)
-        sizes = [evidence.schema.coded_column(column).size for column in found.columns]
-        counts = tally([evidence.codes(column) for column in found.columns], sizes)
-        codes, prior, seen = merged(found.codes, found.rows, *counts, sizes)
-        bars = self.fused(prior, seen, found.total, shape)
+    def fused_with(self, joint: Joint) -> Joint:
+        """The model's joint counts, fused with the hits. Exact counts stay as they are."""
+        if joint.counted and not self.vague:
+            return joint
+        evidence, shape = self.evidence, replace(joint.shape, vague=self.vague)
+        sizes = [evidence.schema.coded_column(column).size for column in joint.columns]
+        counts = tally([evidence.codes(column) for column in joint.columns], sizes)
+        codes, prior, hits = merged(joint.codes, joint.rows, *counts, sizes)
+        bars = self.fused(prior, hits, joint.total, shape)
         return replace(
-            found, codes=codes, rows=bars.rows, counted=False, shape=shape, observed=self, prior=prior, bars=bars
+            joint, codes=codes, rows=bars.rows, counted=False, shape=shape, observed=self, prior=prior, bars=bars
         )
 
     @property
     def decides(self) -> bool:
-        """Whether no model is asked: the evidence is the whole table, or knows better."""
+        """Whether the model is not asked, because the evidence is the whole table or tells the groups better."""
         return self.evidence.whole or self.alone
 
     def counted(self, region: Region, total: Estimate, axes: Sequence[Axis]) -> Joint:
-        """The joint counts by the evidence, which decides them."""
+        """The joint counts by evidence rows alone."""
         columns = tuple(axis.column for axis in axes)
         codes, counts = tally([self.evidence.codes(column) for column in columns], [axis.size for axis in axes])
         rows: FloatArray = counts.astype(np.float64)
@@ -116,32 +122,34 @@ def joint(
     seed: int,
     observed: ObservedGroups | None = None,
 ) -> Joint:
-    """The rows of ``region``, of which there are ``total``, by the codes of ``columns``.
+    """Count the ``total`` rows of ``region`` by the codes of ``columns``.
 
-    The first ``groups`` columns keep particles for each of their values; the others share those within each. What was
-    ``observed`` in evidence rows is joined with the model's answer.
+    Each value of the first ``groups`` columns has particles of its own, which the values of the other columns share.
+    The evidence that was ``observed`` is fused with the model's counts.
     """
     axes = axes_of(schema, columns)
     if np.prod([float(axis.size) for axis in axes]) > MOST_COMBINATIONS:
         raise UnsupportedQueryError("the columns have too many combinations of values: use fewer columns")
     if observed is not None and observed.decides:
         return observed.counted(region, total, axes)
-    found = joined(region, total, axes, joint_masses(runtimes, region, axes, groups, seed))
-    return found if observed is None else observed.added_to(found)
+    model_joint = scaled_joint(region, total, axes, joint_masses(runtimes, region, axes, groups, seed))
+    return model_joint if observed is None else observed.fused_with(model_joint)
 
 
-def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: JointDistribution) -> Joint:
-    """What ``found`` says of the rows of ``region``, of which there are ``total``."""
-    mass = float(found.masses.sum())
-    rows = found.masses * (total.rows / mass if mass > 0 else 0.0)
+def scaled_joint(region: Region, total: Estimate, axes: Sequence[Axis], distribution: JointDistribution) -> Joint:
+    """The model's distribution as counts that add up to the ``total`` rows of ``region``."""
+    mass = float(distribution.masses.sum())
+    rows = distribution.masses * (total.rows / mass if mass > 0 else 0.0)
     disagreement = mass / total.selectivity - 1.0 if total.selectivity > 0 else 0.0
     shape = _shape(region, axes)
     columns = tuple(axis.column for axis in axes)
-    return Joint(columns, found.codes, rows, total, disagreement, found.exact, found.counted, shape)
+    return Joint(
+        columns, distribution.codes, rows, total, disagreement, distribution.exact, distribution.counted, shape
+    )
 
 
 def axes_of(schema: Schema, columns: Sequence[int]) -> list[Axis]:
-    """What the engine needs to know of columns by which rows are grouped."""
+    """The columns to group by, as the engine needs them."""
     return [
         Axis(index, schema.positions(index), column.radices, column.size)
         for index, column in ((index, schema.coded_column(index)) for index in columns)
@@ -149,10 +157,11 @@ def axes_of(schema: Schema, columns: Sequence[int]) -> list[Axis]:
 
 
 def _shape(region: Region, axes: Sequence[Axis]) -> Shape:
-    """The shape of the question for one value of each axis, besides what the region asks."""
+    """The shape of the question for one value of each axis, in addition to the filters of the region."""
     single = [Filter(axis.positions, axis.listed(np.arange(axis.size) == 0)) for axis in axes]
-    own = {axis.positions for axis in axes}
+    axis_positions = {axis.positions for axis in axes}
     boxes = tuple(
-        Box((*(item for item in box.filters if item.positions not in own), *single), box.texts) for box in region.boxes
+        Box((*(item for item in box.filters if item.positions not in axis_positions), *single), box.texts)
+        for box in region.boxes
     )
     return Shape.of(replace(region, boxes=boxes))

@@ -7,8 +7,13 @@ from collections.abc import Sequence
 from countless.data.columns.schema import Schema
 from countless.engine.distributions.marginals import marginal_masses
 from countless.engine.runtimes import Runtimes
-from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution, distribution, wanted_bins
-from countless.estimator.answers.distributions.joint import ObservedGroups, axes_of, joined
+from countless.estimator.answers.distributions.distribution import (
+    BinsWanted,
+    Distribution,
+    bins_by_column,
+    distribution,
+)
+from countless.estimator.answers.distributions.joint import ObservedGroups, axes_of, scaled_joint
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import Calibration
 from countless.query.answer_clock import answer_clock
@@ -26,22 +31,23 @@ def distributions(
     seed: int,
     observed: ObservedGroups | None = None,
 ) -> list[Distribution]:
-    """How the rows of ``region``, of which there are ``total``, are spread over the values of each of ``columns``.
+    """The distribution of the ``total`` rows of ``region`` over the values of each of ``columns``.
 
-    What was ``observed`` in evidence rows is joined with the model's answer.
+    The evidence that was ``observed`` is fused with the model's counts.
     """
-    wanted = wanted_bins([schema.coded[column] for column in columns], bins)
+    requested = bins_by_column([schema.coded[column] for column in columns], bins)
     started = answer_clock()
     axes = axes_of(schema, columns)
     if observed is not None and observed.decides:
         joints = [observed.counted(region, total, [axis]) for axis in axes]
     else:
         marginals = zip(axes, marginal_masses(runtimes, region, axes, seed), strict=True)
-        joints = [joined(region, total, [axis], marginal) for axis, marginal in marginals]
+        joints = [scaled_joint(region, total, [axis], marginal) for axis, marginal in marginals]
         if observed is not None:
-            joints = [observed.added_to(joint) for joint in joints]
-    found = []
+            joints = [observed.fused_with(joint) for joint in joints]
+    results = []
     for axis, joint in zip(axes, joints, strict=True):
-        own = {name: wanted[name] for name in (schema.coded[axis.column].name,) if name in wanted}
-        found.append(distribution(schema, joint, calibration, own, "rows", started))
-    return found
+        name = schema.coded[axis.column].name
+        column_bins = {name: requested[name]} if name in requested else {}
+        results.append(distribution(schema, joint, calibration, column_bins, "rows", started))
+    return results

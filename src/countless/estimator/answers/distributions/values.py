@@ -23,9 +23,9 @@ WHOLE = 0.0, 1.0
 
 @dataclass(frozen=True)
 class Values:
-    """What the codes of ``column`` stand for.
+    """The values that the codes of ``column`` stand for.
 
-    Of some of a grid's cells only a part may count: ``parts`` has from which share of its rows to which.
+    ``parts`` limits cells of a grid to a part of their rows, from one share of the rows to another.
 
     >>> values = Values(Column("n", "INTEGER", ("1", "3"), has_null=True))
     >>> values.texts, values.means.tolist()
@@ -37,7 +37,7 @@ class Values:
 
     @cached_property
     def texts(self) -> list[str | None]:
-        """For each code its value as DuckDB prints it, None for NULL; of a grid's cell, its least value."""
+        """For each code its value as DuckDB prints it, None for NULL; for a grid's cell, its least value."""
         column = self.column
         values = column.values if column.grid is None else [column.values[start] for start in column.grid.starts]
         return [*values, None] if column.has_null else list(values)
@@ -50,12 +50,12 @@ class Values:
 
     @cached_property
     def means(self) -> FloatArray:
-        """For each code the mean of its values as a number, NaN for NULL; of a grid, by how values lie in a cell."""
+        """For each code the mean of its values as a number, NaN for NULL."""
         return self._moments[0]
 
     @cached_property
     def variances(self) -> FloatArray:
-        """For each code the variance of its values: none but within a grid's cells."""
+        """For each code the variance of its values, which is 0 unless the code is a grid's cell."""
         return self._moments[1]
 
     @cached_property
@@ -68,41 +68,43 @@ class Values:
         means, variances = np.empty(grid.cells), np.empty(grid.cells)
         for cell in range(grid.cells):
             knots = grid.knots(cell)
-            own, shares = numbers[knots.start : knots.stop], np.array(grid.shares[knots.start : knots.stop])
-            means[cell], variances[cell] = _moments_between(own, shares, *self.parts.get(cell, WHOLE))
+            cell_knots, shares = numbers[knots.start : knots.stop], np.array(grid.shares[knots.start : knots.stop])
+            means[cell], variances[cell] = _moments_between(cell_knots, shares, *self.parts.get(cell, WHOLE))
         return np.append(means, null), np.append(variances, null)
 
-    def drawn(self, codes: IntArray, rng: np.random.Generator) -> list[str | None]:
-        """A value for each of many ``codes``, as DuckDB prints it; within a grid's cell any, as they lie there."""
+    def draw(self, codes: IntArray, rng: np.random.Generator) -> list[str | None]:
+        """A value for each of ``codes``, as DuckDB prints it; for a grid's cell, a random value from the cell."""
         grid = self.column.grid
         if grid is None:
-            return self._taken(codes)
+            return self._texts_of(codes)
         points = rng.random(len(codes))
-        return [self.like_the_tables(code, point) for code, point in zip(codes.tolist(), points.tolist(), strict=True)]
+        return [
+            self.plausible_value_at(code, point) for code, point in zip(codes.tolist(), points.tolist(), strict=True)
+        ]
 
-    def at(self, code: int, point: float) -> str | None:
-        """The value of ``code`` as DuckDB prints it; of a grid's cell, that below which ``point`` of its rows lie."""
+    def value_at(self, code: int, point: float) -> str | None:
+        """The value of ``code`` as DuckDB prints it; for a grid's cell, that below which ``point`` of its rows lie."""
         grid = self.column.grid
         if grid is None or code == self.column.null:
             return self.texts[code]
         start, end = self.parts.get(code, WHOLE)
-        key = self.key(code, start + point * (end - start))
+        key = self.key_at(code, start + point * (end - start))
         return self._knots[key] if key in self._knots else written(self.column.type, key)
 
-    def like_the_tables(self, code: int, point: float) -> str | None:
-        """The value near that of :meth:`at` that looks like the table's, with whole minutes, or two decimals."""
+    def plausible_value_at(self, code: int, point: float) -> str | None:
+        """The value near :meth:`value_at` that has the table's precision, such as whole minutes or two decimals."""
         grid = self.column.grid
         if grid is None or code == self.column.null:
             return self.texts[code]
         knots = grid.knots(code)
         low, high = self.keys[knots.start], self.keys[knots.stop - 1]
-        found = self.between((low, 0), (high, 1), self.key(code, point))
-        return self.texts[code] if found is None else found
+        value = self.between((low, 0), (high, 1), self.key_at(code, point))
+        return self.texts[code] if value is None else value
 
     def between(self, low: Cut, high: Cut, key: Key) -> str | None:
         """The value nearest to ``key`` between two cuts of a grid's cell; None if there is none.
 
-        It looks like the table's: numbers and times have as many digits as those have.
+        Numbers and times have as many digits as those of the table.
         """
         column, grid = self.column, self.column.grid
         assert grid is not None
@@ -110,22 +112,22 @@ class Values:
             return self._knots[key]
         if column.type == TEXT:
             return self._first_string(low, high)
-        found = nearest_value(column.type, grid.granularity, key, low, high)
-        return None if found is None else written(column.type, found)
+        nearest = nearest_value(column.type, grid.granularity, key, low, high)
+        return None if nearest is None else written(column.type, nearest)
 
     def _first_string(self, low: Cut, high: Cut) -> str | None:
         """The first knot between two cuts, or the one string that there can be."""
-        place = bisect_right(self.keys, low[0]) if low[1] else bisect_left(self.keys, low[0])
-        if place < len(self.keys) and (self.keys[place], 0) < high:
-            return str(self.keys[place])
+        index = bisect_right(self.keys, low[0]) if low[1] else bisect_left(self.keys, low[0])
+        if index < len(self.keys) and (self.keys[index], 0) < high:
+            return str(self.keys[index])
         return str(low[0]) if low[0] == high[0] else None
 
     @cached_property
     def _knots(self) -> dict[Key, str]:
         return dict(zip(self.keys, self.column.values, strict=True))
 
-    def key(self, cell: int, point: float) -> Key:
-        """Where ``point`` of the cell's rows lie below; of strings, the knot before."""
+    def key_at(self, cell: int, point: float) -> Key:
+        """The key below which ``point`` of the cell's rows lie; for strings, the knot before it."""
         grid = self.column.grid
         assert grid is not None
         knots = grid.knots(cell)
@@ -134,17 +136,17 @@ class Values:
         high = min(low + 1, knots.stop - 1)
         if self.column.type == TEXT or low == high:
             return self.keys[low]
-        way = (point - grid.shares[low]) / max(grid.shares[high] - grid.shares[low], 1e-12)
-        return interpolate(self.keys[low], self.keys[high], way)
+        fraction = (point - grid.shares[low]) / max(grid.shares[high] - grid.shares[low], 1e-12)
+        return interpolate(self.keys[low], self.keys[high], fraction)
 
-    def _taken(self, codes: IntArray) -> list[str | None]:
+    def _texts_of(self, codes: IntArray) -> list[str | None]:
         texts: NDArray[Any] = np.array(self.texts, dtype=object)
-        taken: list[str | None] = texts[codes].tolist()
-        return taken
+        values: list[str | None] = texts[codes].tolist()
+        return values
 
 
 def _moments_between(knots: FloatArray, shares: FloatArray, start: float, end: float) -> tuple[float, float]:
-    """Mean and variance of values that lie evenly between ``knots``, from one share of the rows below to another."""
+    """Mean and variance of values that are uniform between ``knots``, for the rows from share ``start`` to ``end``."""
     inside = (shares > start) & (shares < end)
     points = np.concatenate([[start], shares[inside], [end]])
     values = np.interp(points, shares, knots) if len(knots) > 1 else np.full(len(points), knots[0])
