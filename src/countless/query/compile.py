@@ -32,8 +32,8 @@ from countless.query.sandbox.original_sql import (
     shape_of,
 )
 from countless.query.text.duckdb_strings import DuckDBStrings
-from countless.query.text.rewrites import with_patterns
-from countless.query.text.string_search import StringSearch
+from countless.query.text.pattern_rewrites import with_patterns
+from countless.query.text.string_list_evaluator import StringSearch
 from countless.region import Region
 
 MOST_SHAPES = 4_096  # of conditions that DuckDB accepts, remembered by a compiler

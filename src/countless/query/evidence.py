@@ -38,7 +38,7 @@ from countless.query.parsing.sql import written
 from countless.query.sandbox.process import Sandbox, borrowed, new_owner
 from countless.query.select.selection import RowExpression
 from countless.query.text.duckdb_strings import DuckDBStrings
-from countless.query.text.string_search import StringSearch
+from countless.query.text.string_list_evaluator import StringSearch
 
 ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
 MOST_SIGNED = 4  # columns with negative zeros in one expression: it is evaluated for each combination of signs

@@ -19,7 +19,7 @@ from countless.query.parsing.names import resolve
 from countless.query.parsing.sql import written
 from countless.query.rewrites.uuids import with_canonical_uuids
 from countless.query.sandbox.process import borrowed
-from countless.query.text.rewrites import with_patterns
+from countless.query.text.pattern_rewrites import with_patterns
 
 BATCH_ROWS = 10_000  # in one statement
 Texts = Sequence[str | None]

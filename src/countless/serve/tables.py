@@ -24,7 +24,7 @@ from countless.query.parsing.parse import parse
 from countless.query.parsing.sql import tokens_of, written
 from countless.query.rewrites.derivation import derive
 from countless.query.rewrites.uuids import with_canonical_uuids
-from countless.serve.conditions import check_condition
+from countless.serve.countable_conditions import check_condition
 
 ABSOLUTE = re.compile(r"""(^|[\s"'(=])(?:/[^/\s"']+)*/(?=[^/\s])""")  # the folders of a path
 QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)

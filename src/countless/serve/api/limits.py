@@ -4,7 +4,7 @@ from __future__ import annotations
 
 BODY_BYTES = 1_000_000
 CLAUSES = 1_000  # in one request
-CLAUSE_LENGTH = 20_000  # characters, of a SELECT too
+CLAUSE_CHARACTERS = 20_000  # of a SELECT too
 COLUMNS = 100  # of one request for distributions
 BINS = 1_000
 TOP = 1_000  # values of a category

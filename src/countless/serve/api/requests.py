@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from countless.serve.api import limits
 
-Clause = Annotated[str, Field(max_length=limits.CLAUSE_LENGTH, description="A condition in SQL.")]
+Clause = Annotated[str, Field(max_length=limits.CLAUSE_CHARACTERS, description="A condition in SQL.")]
 Name = Annotated[str, Field(max_length=limits.NAME_LENGTH)]
 Clauses = Annotated[list[Clause], Field(min_length=1, max_length=limits.CLAUSES)]
 
