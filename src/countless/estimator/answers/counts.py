@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
 
-from countless.cancellation import propagate
 from countless.engine.density import Density
 from countless.errors import CountlessError, NoTextModelError
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import whole
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval, is_refuted
-from countless.query.filter_cache import CachedCompiler
 from countless.query.question import Question
-
-if TYPE_CHECKING:
-    from countless.query.predicate import Where
-
-Found = TypeVar("Found")
-
-MANY = 256  # clauses evaluated per task, so that parsing overlaps with evaluation
-FEW = 16  # the same at least: a smaller task costs more than it saves
-
-
-def answers(
-    compiler: CachedCompiler, walk: Callable[[list[Question]], list[Found]], asked: Sequence[Where], threads: int | None
-) -> list[tuple[Question, Found] | CountlessError]:
-    """What each clause asks and what was found, or its error: walked together, while the next ones are read."""
-    threads = threads or os.cpu_count() or 1
-    walk = propagate(walk)
-    size = min(MANY, max(FEW, len(asked) // (2 * threads)))
-    read: list[Question | CountlessError] = []
-    walks: list[Future[list[Found]]] = []
-    with ThreadPoolExecutor(threads) as pool:
-        for first in range(0, len(asked), size):
-            read += (some := [_understood(compiler, where) for where in asked[first : first + size]])
-            questions = [question for question in some if isinstance(question, Question)]
-            if len(asked) <= FEW:
-                walks.append(_done(walk(questions)))
-            else:
-                walks.append(pool.submit(walk, questions))
-    found = (one for each in walks for one in each.result())
-    return [(item, next(found)) if isinstance(item, Question) else item for item in read]
 
 
 def estimate_of(
@@ -125,23 +91,6 @@ def shape_of(question: Question, found: Density | None = None) -> Shape:
     """What a question looks like, and how many steps it took to find its density."""
     shape = Shape.of(question.region, vague=not question.certain)
     return replace(shape, steps=found.steps) if found is not None and found.steps else shape
-
-
-def _done(result: list[Found]) -> Future[list[Found]]:
-    """What a thread would have found."""
-    future: Future[list[Found]] = Future()
-    future.set_result(result)
-    return future
-
-
-def _understood(compiler: CachedCompiler, where: Where) -> Question | CountlessError:
-    try:
-        question = compiler.compile(where)
-        if question.parsed is None and not question.details:
-            return question
-        return replace(question, parsed=None, details=())  # what it was made from would fill the memory
-    except CountlessError as error:
-        return error
 
 
 def today(table_rows: int | None) -> int | None:

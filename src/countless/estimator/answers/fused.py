@@ -245,15 +245,3 @@ def prior_densities(
         for place, density in zip(some, densities(runtimes, regions, MODEL_METHOD, budget, seed), strict=True):
             found[place] = density
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Fused:
-    """A fusion, and the model's density if it was asked."""
-
-    fusion: Fusion
-    density: Density | None
-
-    def estimate(self, method: str, ms: float, table_rows: int | None) -> Estimate:
-        """The answer, with its error bar."""
-        return self.fusion.estimate(self.density, method, ms, table_rows)
