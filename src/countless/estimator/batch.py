@@ -29,7 +29,7 @@ A = TypeVar("A")
 
 # Clauses of a group: so many share one walk. What was made of a group is dropped before the next one, and so it is
 # not passed over by every collection of garbage.
-MAX_GROUP = 256
+MAX_GROUP = 64
 MIN_GROUP = 16  # fewer cost more than they save, and are answered without another thread
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from countless.arrays import FloatArray
 from countless.engine.columns.kernel import compiled
 from countless.estimator.calibration.conformal import Calibration, Shape, sorted_quantiles
+from countless.record import record
 
 STRATA = np.array([-1.282, -0.524, 0.0, 0.524, 1.282])  # of a normal distribution: each error is smoothed to this many
 LEAST_WIDTH = 0.03  # of smoothing, in logarithms of counts: no prior may overrule many hits
@@ -34,7 +35,7 @@ TAILS = (0.001, 0.045)  # that an error bar may leave out on either side
 LEAST_QUERIES = 50
 
 
-@dataclass(frozen=True, eq=False)
+@record()
 class SampleCount:
     """How many of the evidence rows satisfy a condition, and of how many rows of the table they are a sample.
 
@@ -79,7 +80,7 @@ class SampleCount:
         return float(self.count), float(self.total - self.rows + self.count)
 
 
-@dataclass(frozen=True, eq=False)
+@record()
 class Posterior:
     """Counts of rows, rising, and the probability up to each."""
 
