@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
+from countless.arrays import DTYPES
 from countless.csv_options import csv_options
 from countless.errors import OptionError
 from countless.settings import Options, Seconds, names, setting
@@ -25,7 +26,6 @@ UNIFORM, NO_MASKING = "uniform", "none"
 TEXT_MASKINGS = ("prefix", "spans", "none")  # what a text model may be trained to skip
 CLOCKS = ("wall", "processor")
 SCHEDULES = ("stable", "cosine")  # of the learning rate
-DTYPES = ("int8", "float16", "float32")  # in which a model may be stored; it is always evaluated in float32
 LEAST_TEXT_WIDTH = 32  # of a text network whose width is chosen by the table
 
 

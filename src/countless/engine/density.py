@@ -169,6 +169,9 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
     if counts is None:
         return ask(boxes)
     known, first = list(map(runtimes.known, boxes)), runtimes.columns[0]
+    by_counts = [part.clip(part.answer, 0) for part in known if part.answer is not None]
+    if len(by_counts) == len(known):
+        return by_counts
     if name != MODEL_METHOD or len(runtimes.columns) > 1 or first.kernel is None or not counts.are_compiled:
         return counts.answers(known, ask)
     walk = effort(budget, seed, len(first.sizes))

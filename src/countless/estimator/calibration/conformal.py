@@ -22,6 +22,7 @@ from countless.arrays import FloatArray
 from countless.cached_property import cached_property
 from countless.errors import ModelFileError
 from countless.json_forms import CALIBRATION, check_section
+from countless.record import record
 from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
@@ -46,7 +47,7 @@ UNKNOWN_ERRORS = UNKNOWN_SPREAD * np.array([NormalDist().inv_cdf((place + 0.5) /
 TAIL = 0.04  # of a posterior, on either side of an error bar
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class Shape:
     """What a question looks like: how many columns it asks about, of how many of these for one value, and if by OR.
 
@@ -78,7 +79,7 @@ class Shape:
         return cls(len(asked) + len(box.texts), single, len(boxes) > 1, vague)
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class CalibrationQuery:
     """A question, the truth, what the model answered, the shape of the question, and its hits in the evidence rows."""
 
