@@ -14,6 +14,8 @@ import sys
 import time
 
 INTERRUPTED = 130
+# Commands that ask a few questions. To start the threads of matrix products would take longer than the products.
+ONE_THREAD = ("estimate", "explain", "query", "distribution", "info")
 
 
 def leave_at_once(*_: object) -> None:
@@ -54,6 +56,8 @@ def main() -> None:
     began = time.monotonic()
     if sys.argv[1:2] == ["serve"]:
         _signal.signal(_signal.SIGTERM, stop_at_once)  # until the service has a handler of its own
+    if sys.argv[1:2] and sys.argv[1] in ONE_THREAD:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
     with leaving_at_once():
         from countless.cli.main import main as run
     code = 0

@@ -1,4 +1,4 @@
-"""Type aliases for the NumPy arrays that packages pass to each other."""
+"""Type aliases for the NumPy arrays that packages pass to each other, and the types in which models are stored."""
 
 from __future__ import annotations
 
@@ -9,3 +9,5 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Weights = NDArray[np.float32]
+
+DTYPES = ("int8", "float16", "float32")  # in which a model may be stored; it is always evaluated in float32

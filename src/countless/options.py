@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
+from countless.arrays import DTYPES
 from countless.csv_options import csv_options
 from countless.errors import OptionError
 from countless.settings import Options, Seconds, names, setting
@@ -25,7 +26,6 @@ UNIFORM, NO_MASKING = "uniform", "none"
 TEXT_MASKINGS = ("prefix", "spans", "none")  # what is masked when a text model is trained
 CLOCKS = ("wall", "processor")
 SCHEDULES = ("stable", "cosine")  # of the learning rate
-DTYPES = ("int8", "float16", "float32")  # of stored weights; models are always evaluated in float32
 LEAST_TEXT_WIDTH = 32  # the smallest width that a fit chooses for a text network
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automata.language import Language
 from countless.cached_property import cached_property
+from countless.record import record
 
 FREE = 0  # the state in which everything that follows is allowed, so that the remaining positions can stay MASKed
 START = 1  # the state before any symbol is read, unless everything is allowed
@@ -208,7 +209,7 @@ class DigitSet:
         return tuple(reversed(tables))
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class Filter:
     """A constraint and the positions that it reads, in the order it reads them.
 
@@ -247,7 +248,7 @@ class Hints(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class Box:
     """A conjunction of filters on distinct columns; a box without filters is the whole table.
 
@@ -259,7 +260,7 @@ class Box:
     hints: Hints | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class Region:
     """A union of disjoint boxes; without boxes it is empty.
 
@@ -280,10 +281,13 @@ class Region:
         """
         total = 0
         for box in self.boxes:
-            bounds = [item.most for item in box.filters if item.most is not None]
-            if not bounds:
+            least: int | None = None
+            for item in box.filters:
+                if item.most is not None and (least is None or item.most < least):
+                    least = item.most
+            if least is None:
                 return None
-            total += min(bounds)
+            total += least
         return total if self.boxes else None
 
 

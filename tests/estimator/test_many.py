@@ -10,7 +10,7 @@ import pytest
 
 from countless import CountlessError, Estimate, Estimator, UnknownColumnError, col
 from countless.data.sources.source import Source
-from countless.estimator.answers import counts as room
+from countless.estimator import batch
 from countless.workload import mixed_clauses
 
 ODD = [
@@ -40,7 +40,7 @@ def test_a_batch_answers_as_one_by_one(estimator: Estimator, clauses: list[str],
 
 def test_batches_follow_each_other(estimator: Estimator, clauses: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = timeless(estimator.estimate_many(clauses))
-    monkeypatch.setattr(room, "MANY", 7)
+    monkeypatch.setattr(batch, "MAX_GROUP", 7)
     assert timeless(estimator.estimate_many(iter(clauses))) == expected
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -40,6 +42,28 @@ def test_a_batch_means_what_each_clause_means(clauses: list[list[str]]) -> None:
         assert same(together.region, alone.region)
         assert together.certain == alone.certain
         assert batch.compile(f" {where} ").where == where
+
+
+@given(st.lists(PREDICATES | comparisons(), min_size=1, max_size=4), st.randoms())
+@settings(deadline=None, max_examples=150)
+def test_filters_in_the_cache_mean_what_new_ones_do(parts: list[str], random: Random) -> None:
+    _, _, compiler = world()
+    batch = CachedCompiler.of(compiler)
+    for part in parts:
+        batch.compile(part)
+    for _ in range(3):
+        random.shuffle(parts)
+        where = " AND ".join(parts)
+        assert same(batch.compile(where).region, compiler.compile(where).region)
+
+
+def test_a_string_with_and_in_it_is_not_cut_in_two() -> None:
+    _, _, compiler = world()
+    batch = CachedCompiler.of(compiler)
+    batch.compile("i = 1")
+    batch.compile("s = 'a'")
+    for where in ("s = 'a AND i = 1'", "i BETWEEN 1 AND 2", "NOT i = 1 AND s = 'a'", "i = 1 OR i = 1 AND s = 'a'"):
+        assert same(batch.compile(where).region, compiler.compile(where).region)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from countless.arrays import DTYPES
 from countless.errors import ModelFileError
-from countless.options import DTYPES
 from countless.spec import ModelSpec
 from countless.store import StoredNetwork, StoredTensors
 

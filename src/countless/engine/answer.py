@@ -10,10 +10,11 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.engine.columns.thinning import THINNING_POWER
+from countless.record import record
 from countless.region import Box
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class Answer:
     """A density and how it was computed.
 

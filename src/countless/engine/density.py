@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from countless.cancellation import check_cancelled
@@ -15,12 +15,13 @@ from countless.engine.methods import METHODS, MODEL_METHOD, for_columns, for_tex
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.substring_answers import are_estimated, is_counted
 from countless.errors import CountlessError
+from countless.record import record
 from countless.region import Box, Region
 
 MOST_COUNTED = 8  # boxes of a question whose counts are looked up before evidence rows are counted
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class Density:
     """A region's density, with the answer of each of its disjoint boxes."""
 
@@ -168,6 +169,9 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
     if counts is None:
         return ask(boxes)
     known, first = list(map(runtimes.known, boxes)), runtimes.columns[0]
+    by_counts = [part.clip(part.answer, 0) for part in known if part.answer is not None]
+    if len(by_counts) == len(known):
+        return by_counts
     if name != MODEL_METHOD or len(runtimes.columns) > 1 or first.kernel is None or not counts.are_compiled:
         return counts.answers(known, ask)
     walk = effort(budget, seed, len(first.sizes))

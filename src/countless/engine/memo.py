@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 A = TypeVar("A")
+B = TypeVar("B")
 
 
 class _Slot:
@@ -29,6 +30,7 @@ class Memo:
     def __init__(self, most: int | None = None) -> None:
         self._most = most
         self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
+        self._quick: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -58,6 +60,14 @@ class Memo:
                 slot.is_filled = True
             value = slot.value
             return value
+
+    def quick(self, key: Hashable, make: Callable[[A], B], argument: A) -> B:
+        """What ``make(argument)`` returned for ``key``, for what takes less time than a lock is worth.
+
+        Two threads may both compute it, and get the one that was first stored.
+        """
+        value: B | None = self._quick.get(key)
+        return self._quick.setdefault(key, make(argument)) if value is None else value
 
     def _drop(self, key: Hashable, slot: _Slot) -> None:
         with self._lock:

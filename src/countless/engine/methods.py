@@ -26,7 +26,7 @@ from countless.region import Box
 Orders = Sequence[Runtime[Any]]  # one model: a runtime for each of its orders
 Ask = Callable[[Orders, Sequence[Box], int | None, int], list[Answer]]  # orders, boxes, budget, seed
 OneOrder = Callable[[Runtime[Any], Sequence[Box], int | None, int], list[Answer]]
-Sampler = Callable[[Runtime[Any], Box, int, np.random.Generator], Answer]
+Sampler = Callable[[Runtime[Any], Box, int, "np.random.Generator"], Answer]
 
 PAPER_SAMPLES = 1000
 FUSED = "fused"

@@ -55,8 +55,10 @@ class Runtimes:
         """What counts tell of a box with filters; there are counts."""
         counts = self.counts
         assert counts is not None
+        if self.memo is None:
+            return counts.known(box)
         # By identity, which is found faster than equality; what is kept keeps these filters too.
-        return self.once(tuple(map(id, (*box.filters, *box.texts))), lambda: counts.known(box))
+        return self.memo.quick(tuple(map(id, (*box.filters, *box.texts))), counts.known, box)
 
     def hinted(self, box: Box) -> Box:
         """The box with what counts tell of its filters, if there are any."""

@@ -67,14 +67,14 @@ def _text_runtimes(schema: Schema, sections: Sections) -> tuple[TextRuntime, ...
 
 
 def _substrings(schema: Schema, sections: Sections) -> tuple[Substrings | None, ...]:
-    found: list[Substrings | None] = []
+    summaries: list[Substrings | None] = []
     for index, column in enumerate(schema.texts):
         summary = sections.summaries.get(substrings_of(index))
         counts = None if summary is None else Substrings.from_arrays(summary.arrays, len(column.characters))
         if counts is not None and counts.rows != schema.rows:
             raise _mismatch()
-        found.append(counts)
-    return tuple(found)
+        summaries.append(counts)
+    return tuple(summaries)
 
 
 def _counts(schema: Schema, sections: Sections) -> Counts | None:

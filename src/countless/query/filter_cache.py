@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from countless.query.domains.searches import Searches
 from countless.query.parsing.simple_filters import SimpleFilter, simple_filters
 from countless.query.parsing.simple_formulas import simple_region
 from countless.query.question import Question
-from countless.region import Box, Filter, Region, TextFilter
+from countless.region import EVERY_ROW, Box, Filter, Region, TextFilter
 
 if TYPE_CHECKING:
     from countless.query.compile import Compiler
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
     from countless.query.parameters import Clause
     from countless.query.predicate import Where
 
-MOST_BYTES = 16 << 20  # of compiled filters that are kept, about
-BYTES_OF_CODE = 40  # that a filter takes for each code of its column, once it was walked
-BYTES_OF_TEXT = 1 << 20  # that the automaton of a text filter may take
+MAX_BYTES = 32 << 20  # of the cache, about
+BYTES_OF_CODE = 40  # of a filter, for each code of its column, once it was walked
+BYTES_OF_TEXT = 1 << 20  # of the automaton of a text filter, at most about
 BYTES_OF_ENTRY = 1 << 10
 
 TOKENS = re.compile(r"""(?P<prefix>\w+)?'(?:[^']|'')*' | "(?:[^"]|"")*" | --|/\*|-> | \w+ | [^\w\s]""", re.VERBOSE)
@@ -86,16 +85,18 @@ def conjuncts(clause: str) -> list[str] | None:
 class _Piece(NamedTuple):
     """What a piece of a clause asks.
 
-    What of it only evidence rows can answer is ``beyond``, and true ``among`` these rows.
+    What of it only evidence rows can answer is ``beyond``, and true ``among`` these rows. A piece that is one simple
+    filter has the index of its ``column``.
     """
 
     region: Region
     certain: bool = True
     beyond: tuple[str, ...] = ()
     among: BoolArray | None = None
+    column: int | None = None
 
 
-UNKNOWN = _Piece(Region(()))  # what was not kept
+MISSING = _Piece(Region(()))  # stands for a piece that is not in the cache
 
 
 class _SearchedColumn(NamedTuple):
@@ -128,6 +129,8 @@ class CachedCompiler:
         self._pieces: dict[str, _Piece | None] = {}
         self._expressions: KnownExpressions | None = None
         self._columns: dict[int, _SearchedColumn] = {}
+        evidence = search.seen
+        self._bytes_of_rows = 0 if evidence is None else evidence.schema.rows // 8  # a filter has a bit for each row
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -138,15 +141,12 @@ class CachedCompiler:
 
     def compile(self, where: Where | Clause) -> Question:
         """The region of ``where``."""
-        found = self.by_pieces(where) if isinstance(where, str) else None
-        return self._compiler().compile(where) if found is None else found
+        question = self.by_pieces(where) if isinstance(where, str) else None
+        return self._compiler().compile(where) if question is None else question
 
     def by_pieces(self, where: str) -> Question | None:
         """The region of ``where`` from its pieces; None if it must be compiled whole."""
-        simple = simple_filters(where, self.search.known.schema)
-        pieces = self._others(where) if simple is None else self._of_columns(simple)
-        if pieces is None:
-            return None
+        pieces = self._cached_filters(where) or self._pieces_of(where)
         certain = True
         beyond: tuple[str, ...] = ()
         among: BoolArray | None = None
@@ -169,15 +169,15 @@ class CachedCompiler:
         filters: dict[tuple[int, ...], Filter] = {}
         texts: dict[int, TextFilter] = {}
         union: Region | None = None
-        empty = False
+        is_empty = False
         for region in regions:
-            if len(region.boxes) > 1:
+            if len(region.boxes) != 1:
+                if not region.boxes:
+                    is_empty = True
+                    continue
                 if union is not None:
                     return None
                 union = region
-                continue
-            if not region.boxes:
-                empty = True
                 continue
             (box,) = region.boxes
             for item in box.filters:
@@ -190,92 +190,113 @@ class CachedCompiler:
                 except QueryError:
                     return None  # the whole clause has the same error, or is answered in part
                 texts[text.column] = both
-                empty |= both is not text and not both.any()
-        others: set[tuple[int, ...]] = set()
-        if union is not None:
-            unions = (*union.boxes, *union.cover)
-            others = {item.positions for box in unions for item in box.filters}
-            if not others.isdisjoint(filters) or any(text.column in texts for box in unions for text in box.texts):
-                return None
-        if len(filters) + len(others) > 1 and not self.search.known.schema.are_apart((*filters, *others)):
-            return None
-        if empty:
-            return Region(())
+                is_empty |= both is not text and not both.any()
         if union is None:
-            return Region((_box(filters, texts, Box()),))
-        return Region(*(tuple(_box(filters, texts, own) for own in boxes) for boxes in (union.boxes, union.cover)))
+            if len(filters) > 1 and not self.search.known.schema.are_apart(filters):
+                return None
+            return Region(()) if is_empty else Region((_box(filters, texts),))
+        boxes = (*union.boxes, *union.cover)
+        positions = {item.positions for box in boxes for item in box.filters}
+        if not positions.isdisjoint(filters) or any(text.column in texts for box in boxes for text in box.texts):
+            return None
+        if not self.search.known.schema.are_apart((*filters, *positions)):
+            return None
+        if is_empty:
+            return Region(())
+        joined = [_box(filters, texts, box) for box in boxes]
+        return Region(tuple(joined[: len(union.boxes)]), tuple(joined[len(union.boxes) :]))
 
-    def _of_columns(self, found: list[SimpleFilter]) -> list[_Piece | None]:
+    def _cached_filters(self, where: str) -> list[_Piece] | None:
+        """The pieces of simple filters on different columns that are all in the cache, found without reading them.
+
+        A filter ends before an " AND ", and what is cached is a whole filter: no string and no BETWEEN is cut in two.
+        """
+        pieces, columns = [], set()
+        for text in where.split(" AND "):
+            piece = self._pieces.get(text)
+            if piece is None or piece.column is None:
+                return None
+            pieces.append(piece)
+            columns.add(piece.column)
+        return pieces if len(columns) == len(pieces) else None
+
+    def _pieces_of(self, where: str) -> list[_Piece | None]:
+        """The pieces of a clause: its simple filters by column, and others that may be about several columns."""
+        schema = self.search.known.schema
+        filters = simple_filters(where, schema)
+        if filters is not None:
+            return self._of_columns(filters)
+        texts = conjuncts(where)
+        if texts is None:
+            return [self._cached(where, self._formula)]
+        filters, pieces = [], []
+        for text in texts:
+            simple = simple_filters(text, schema)
+            if simple is None:
+                pieces.append(self._cached(text, self._piece))
+            else:
+                filters += simple
+        return pieces + self._of_columns(filters)
+
+    def _of_columns(self, filters: list[SimpleFilter]) -> list[_Piece | None]:
         """The pieces of a conjunction of simple filters: those about one column are one piece."""
         columns: dict[int, list[SimpleFilter]] = {}
-        for item in found:
-            own = columns.get(item.column)
-            if own is None:
+        for item in filters:
+            column_filters = columns.get(item.column)
+            if column_filters is None:
                 columns[item.column] = [item]
             else:
-                own.append(item)
+                column_filters.append(item)
         pieces: list[_Piece | None] = []
-        made: list[tuple[str, _Piece | None]] = []
-        for items in columns.values():
-            text = " AND ".join([item.text for item in items]) if len(items) > 1 else items[0].text
-            piece = self._pieces.get(text, UNKNOWN)
-            if piece is UNKNOWN:
-                piece = self._of_column(text, items)
-                made.append((text, piece))
+        new: list[tuple[str, _Piece | None]] = []
+        for column_filters in columns.values():
+            text = " AND ".join([item.text for item in column_filters])
+            piece = self._pieces.get(text, MISSING)
+            if piece is MISSING:
+                piece = self._of_column(text, column_filters)
+                new.append((text, piece))
             pieces.append(piece)
-        if made:
-            self._keep(made)
+        if new:
+            self._store(new)
         return pieces
 
-    def _of_column(self, text: str, items: list[SimpleFilter]) -> _Piece | None:
+    def _of_column(self, text: str, filters: list[SimpleFilter]) -> _Piece | None:
         """The piece that simple filters on one column are."""
-        found = self._searched(items)
-        if found is None:
+        piece = self._searched(filters)
+        if piece is None:
             with one_time_work():
                 from countless.query.parsing.simple_expressions import clause_of
 
-            return self._compiled(clause_of(text, items))
-        return found
+            piece = self._compiled(clause_of(text, filters))
+        if piece is not None and len(filters) == 1:
+            return piece._replace(column=filters[0].column)
+        return piece
 
-    def _searched(self, items: list[SimpleFilter]) -> _Piece | None:
+    def _searched(self, filters: list[SimpleFilter]) -> _Piece | None:
         """The same by search in the column's domain; None if the compiler reads filters on it in another way."""
-        index = items[0].column
+        index = filters[0].column
         column = self._columns.get(index)
         if column is None:
             column = self._columns[index] = _SearchedColumn.of(self.search.known.schema, index)
         if not column.searched:
             return None
         if column.has_grid:
-            found = self.search.grids.satisfied(index, [(item.comparison, item.negated) for item in items])
-            if found is None:
+            satisfied = self.search.grids.satisfied(index, [(item.comparison, item.negated) for item in filters])
+            if satisfied is None:
                 return None
-            some, item = found
-            return _Piece(Region((Box(() if item is None else (item,)),) if some else ()))
+            is_possible, grid_filter = satisfied
+            return _Piece(Region((Box(() if grid_filter is None else (grid_filter,)),) if is_possible else ()))
         allowed: BoolArray | None = None
-        for each in items:
-            own = self.search.known.satisfied(index, each.comparison, each.negated)
-            if own is None:
+        for item in filters:
+            codes = self.search.known.satisfied(index, item.comparison, item.negated)
+            if codes is None:
                 return None
-            allowed = own if allowed is None else allowed & own
+            allowed = codes if allowed is None else allowed & codes
         assert allowed is not None
         count = int(np.count_nonzero(allowed))
         if count == len(allowed):
             return _Piece(Region((Box(),)))
         return _Piece(Region((Box((column.filter(allowed, count),)),) if count else ()))
-
-    def _others(self, where: str) -> list[_Piece | None] | None:
-        """The pieces of any other clause: its simple filters, and others that may be about several columns."""
-        found = conjuncts(where)
-        if found is None:
-            return [self._kept(where, partial(self._formula, where))]
-        simple: list[SimpleFilter] = []
-        pieces: list[_Piece | None] = []
-        for text in found:
-            if (items := simple_filters(text, self.search.known.schema)) is not None:
-                simple += items
-            else:
-                pieces.append(self._kept(text, partial(self._piece, text)))
-        return pieces + self._of_columns(simple)
 
     def _piece(self, text: str) -> _Piece | None:
         return self._formula(text) or self._of_expression(text)
@@ -299,28 +320,39 @@ class CachedCompiler:
         region = simple_region(text, self.search)
         return None if region is None else _Piece(region)
 
-    def _kept(self, text: str, made: Callable[[], _Piece | None]) -> _Piece | None:
-        try:
-            piece = self._pieces[text]
-        except KeyError:
-            piece = made()
-        else:
-            if piece is not None and piece.among is not None:  # it took DuckDB long to find: it is the last to go
-                with self._lock:
-                    self._pieces[text] = self._pieces.pop(text, piece)
-            return piece
-        self._keep([(text, piece)])
+    def _cached(self, text: str, make: Callable[[str], _Piece | None]) -> _Piece | None:
+        """The piece of ``text`` from the cache, or else the one that ``make`` makes of it."""
+        piece = self._pieces.get(text, MISSING)
+        if piece is MISSING:
+            piece = make(text)
+            self._store([(text, piece)])
+        elif piece is not None and piece.among is not None:  # it took DuckDB long to find: it is the last to go
+            with self._lock:
+                self._pieces[text] = self._pieces.pop(text, piece)
         return piece
 
-    def _keep(self, made: list[tuple[str, _Piece | None]]) -> None:
+    def _store(self, new: list[tuple[str, _Piece | None]]) -> None:
         with self._lock:
-            for text, piece in made:
+            for text, piece in new:
                 if text not in self._pieces:
-                    self._bytes += _bytes_of(text, piece)
+                    self._bytes += self._bytes_of(text, piece)
                     self._pieces[text] = piece
-            while self._bytes > MOST_BYTES:
+            while self._bytes > MAX_BYTES:
                 oldest = next(iter(self._pieces))
-                self._bytes -= _bytes_of(oldest, self._pieces.pop(oldest))
+                self._bytes -= self._bytes_of(oldest, self._pieces.pop(oldest))
+
+    def _bytes_of(self, text: str, piece: _Piece | None) -> int:
+        """How much memory a piece may take, about."""
+        size = BYTES_OF_ENTRY + len(text)
+        if piece is None:
+            return size
+        if piece.among is not None:
+            size += len(piece.among)
+        for box in (*piece.region.boxes, *piece.region.cover):
+            size += BYTES_OF_TEXT * len(box.texts)
+            for item in box.filters:
+                size += BYTES_OF_CODE * len(item.constraint.weights) + self._bytes_of_rows
+        return size
 
     def _compiled(self, clause: str | Clause) -> _Piece | None:
         """A piece that is compiled; None if there is an error in it."""
@@ -333,26 +365,14 @@ class CachedCompiler:
         return _Piece(question.region, question.certain, question.beyond, question.among)
 
 
-def _box(filters: Mapping[tuple[int, ...], Filter], texts: Mapping[int, TextFilter], other: Box) -> Box:
-    """A box of ``filters`` and those of an ``other`` box, in the table's order."""
+def _box(
+    filters: Mapping[tuple[int, ...], Filter], texts: Mapping[int, TextFilter], other: Box = EVERY_ROW.boxes[0]
+) -> Box:
+    """A box of ``filters`` and ``texts`` and those of an ``other`` box, in the table's order."""
     if not (texts or other.filters or other.texts):
-        return Box(tuple([filters[key] for key in sorted(filters)]))
-    both = {**filters, **{item.positions: item for item in other.filters}}
-    languages = {**texts, **{text.column: text for text in other.texts}}
-    return Box(tuple(both[key] for key in sorted(both)), tuple(languages[key] for key in sorted(languages)))
-
-
-def _bytes_of(text: str, piece: _Piece | None) -> int:
-    """How much room a piece may take, about."""
-    known = BYTES_OF_ENTRY + len(text)
-    if piece is None:
-        return known
-    if piece.among is not None:
-        known += len(piece.among)
-    for boxes in (piece.region.boxes, piece.region.cover):
-        for box in boxes:
-            if box.texts:
-                known += BYTES_OF_TEXT * len(box.texts)
-            for item in box.filters:
-                known += BYTES_OF_CODE * len(item.constraint.weights)
-    return known
+        return Box(tuple([filters[positions] for positions in sorted(filters)]))
+    filters = {**filters, **{item.positions: item for item in other.filters}}
+    texts = {**texts, **{text.column: text for text in other.texts}}
+    return Box(
+        tuple([filters[positions] for positions in sorted(filters)]), tuple([texts[column] for column in sorted(texts)])
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from countless.arrays import BoolArray
 from countless.cached_property import cached_property
+from countless.record import record
 from countless.region import Region
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Comparison:
     states: int | None = None  # of the automaton that reads the column's strings, if it is a text column
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class Question:
     """A compiled clause: its text, its region, and its parsed condition.
 

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import Weights
+from countless.arrays import DTYPES, Weights
 from countless.errors import ModelFileError
-from countless.options import DTYPES
 
 INT8, FLOAT16, FLOAT32 = DTYPES
 SCALE = ".scale"  # what the name of the scales adds to that of the array

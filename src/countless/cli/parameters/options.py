@@ -12,14 +12,11 @@ import click
 
 from countless.csv_options import PREFIX, csv_option_of_text
 from countless.data.columns.names import split_names
-from countless.data.sources.csv_files import with_csv_options
 from countless.engine.methods import DEFAULT_METHOD, METHODS
 from countless.errors import OptionError
-from countless.options import ReadingOptions
 from countless.settings import memory_size, seconds, setting_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-CSV_HELP = next(setting_of(field).help for field in fields(ReadingOptions) if field.name == "csv")
 
 
 class Duration(click.ParamType[float]):
@@ -106,9 +103,20 @@ def csv_settings(ctx: click.Context, param: click.Parameter, pairs: Iterable[tup
     return options or None
 
 
-csv_option = click.option(
-    "--csv", type=CsvSetting(), multiple=True, callback=csv_settings, metavar="NAME=VALUE", help=CSV_HELP
-)
+def csv_option(command: Command) -> Command:
+    """--csv, how to read a CSV file."""
+    from countless.options import ReadingOptions
+
+    (csv,) = [field for field in fields(ReadingOptions) if field.name == "csv"]
+    option = click.option(
+        "--csv",
+        type=CsvSetting(),
+        multiple=True,
+        callback=csv_settings,
+        metavar="NAME=VALUE",
+        help=setting_of(csv).help,
+    )
+    return option(command)
 
 
 class BinsOrEdges(click.ParamType[int | tuple[str, ...]]):
@@ -139,6 +147,8 @@ def table_argument(name: str = "table") -> Callable[[Command], Command]:
     """TABLE, and --csv with the options of a CSV file: the command receives a path or a CsvFile."""
 
     def decorate(command: Command) -> Command:
+        from countless.data.sources.csv_files import with_csv_options
+
         @wraps(command)
         def read_as_csv(*args: Any, csv: dict[str, Any] | None, **arguments: Any) -> Any:
             arguments[name] = with_csv_options(arguments[name], csv)

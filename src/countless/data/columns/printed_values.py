@@ -33,12 +33,17 @@ def are_printed(kind: str, texts: Sequence[str]) -> bool:
     """
     if kind == TEXT:  # every text is one
         return True
-    plain = _plain(kind)
-    if plain is not None:
-        lines = "\n".join(texts) + "\n"
-        if lines.count("\n") == len(texts):
-            texts = plain.sub("", lines).split("\n")[:-1]
-    return all(map(_test(kind), texts))
+    plain, test = _plain(kind), _test(kind)
+    lines = "\n".join(texts) + "\n"
+    if plain is None or lines.count("\n") != len(texts):
+        return all(map(test, texts))
+    start = 0
+    while (found := plain.match(lines, start)) is not None and (start := found.end()) < len(lines):
+        end = lines.index("\n", start)
+        if not test(lines[start:end]):
+            return False
+        start = end + 1
+    return True
 
 
 @cache
@@ -55,7 +60,7 @@ def _plain(kind: str) -> re.Pattern[str] | None:
         form = rf"\d{{4}}-(?:{short}|{long})(?: {clock})?"  # but for February 29
     else:
         return None
-    return re.compile(rf"^{form}\n", re.ASCII | re.MULTILINE)
+    return re.compile(rf"(?:{form}\n)*+", re.ASCII)
 
 
 def is_type(kind: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -31,8 +32,11 @@ SWITCH_OFF = "COUNTLESS_NO_KERNEL"  # an environment variable: if it is set, eve
 
 def compiled() -> ModuleType | None:
     """The compiled module, unless it was not built or is switched off."""
-    if os.environ.get(SWITCH_OFF):
-        return None
+    return None if os.environ.get(SWITCH_OFF) else _built()
+
+
+@cache
+def _built() -> ModuleType | None:
     try:
         from countless.engine import _kernel
     except ImportError:

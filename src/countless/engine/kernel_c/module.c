@@ -11,6 +11,7 @@
 #include "pairs.h"
 #include "posterior.h"
 #include "question.h"
+#include "row_sets.h"
 #include "text_module.h"
 #include "trace.h"
 #include "walk.h"
@@ -409,6 +410,8 @@ static PyMethodDef METHODS[] = {
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"marked_sum", evidence_sum, METH_VARARGS, "marked_sum(numbers, marks) -> the sum of the numbers that are marked"},
+    {"common_rows", row_sets_common, METH_O, "common_rows([bits of each set]) -> rows in all sets"},
+    {"first_two", row_sets_first_two, METH_VARARGS, "first_two(codes, order, out): the first two rows of each code"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
     {"ask", kernel_ask, METH_VARARGS,
      "ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows, variance, parts)"},

@@ -21,7 +21,7 @@ PAPER_SAMPLES = 1000
 Contexts = IntArray | None  # one context (1, positions of the row); None if nothing is known of the row
 AskText = Callable[[TextRuntime, Automaton, int | None, int, Contexts], Answer]  # ..., budget, seed, contexts
 Walk = Callable[[StringSearchPlan, int | None, int], Walked]  # plan, budget, seed
-TextSampler = Callable[[TextRuntime, Automaton, int, np.random.Generator, Contexts], tuple[float, int]]
+TextSampler = Callable[[TextRuntime, Automaton, int, "np.random.Generator", Contexts], tuple[float, int]]
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
 
-from countless.cancellation import propagate
 from countless.engine.density import Density
 from countless.engine.methods import METHODS
 from countless.errors import CountlessError, NoTextModelError
@@ -16,63 +12,36 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import whole
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval, is_refuted
-from countless.query.filter_cache import CachedCompiler
+from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
-
-if TYPE_CHECKING:
-    from countless.query.predicate import Where
-
-Found = TypeVar("Found")
-
-MANY = 256  # clauses evaluated per task, so that parsing overlaps with evaluation
-FEW = 16  # the same at least: a smaller task costs more than it saves
-
-
-def answers(
-    compiler: CachedCompiler, walk: Callable[[list[Question]], list[Found]], asked: Sequence[Where], threads: int | None
-) -> list[tuple[Question, Found] | CountlessError]:
-    """What each clause asks and what was found, or its error: walked together, while the next ones are read."""
-    threads = threads or os.cpu_count() or 1
-    walk = propagate(walk)
-    size = min(MANY, max(FEW, len(asked) // (2 * threads)))
-    read: list[Question | CountlessError] = []
-    walks: list[Future[list[Found]]] = []
-    with ThreadPoolExecutor(threads) as pool:
-        for first in range(0, len(asked), size):
-            read += (some := [_understood(compiler, where) for where in asked[first : first + size]])
-            questions = [question for question in some if isinstance(question, Question)]
-            if len(asked) <= FEW:
-                walks.append(_done(walk(questions)))
-            else:
-                walks.append(pool.submit(walk, questions))
-    found = (one for each in walks for one in each.result())
-    return [(item, next(found)) if isinstance(item, Question) else item for item in read]
 
 
 def estimate_of(
     question: Question,
-    found: Density,
+    density: Density,
     calibration: Calibration,
     rows: int,
     method: str,
     ms: float,
     table_rows: int | None = None,
+    hits: SampleCount | None = None,
 ) -> Estimate:
     """The answer to ``question`` in a table of ``rows`` rows; with ``table_rows``, scaled to the table's current rows.
 
-    What was counted is certain only as long as the table has the rows that were counted.
+    A count is certain only as long as the table has the rows that were counted. The estimate shows the ``hits`` among
+    evidence rows, if these were counted.
     """
     now = rows if table_rows is None else table_rows
-    count, certain = found.value * rows, is_certain(question, found)
+    count, certain = density.value * rows, is_certain(question, density)
     if certain and now == rows:
         answer = low = high = float(round(count))
     else:
-        factor, shape = now / rows, shape_of(question, found)
+        factor, shape = now / rows, shape_of(question, density)
         factors = calibration.factors(count, shape)
         low, high = interval(count, rows, factors)
         if question.certain and not certain:
-            least, most = found.least * rows, found.most * rows
-            refuted = is_refuted(max(count * found.excess, 1.0), factors, least, most)
+            least, most = density.least * rows, density.most * rows
+            refuted = is_refuted(max(count * density.excess, 1.0), factors, least, most)
             low, high = (least, most) if refuted else (max(low, least), min(high, most))
         bound = question.region.most if METHODS[method].uses_counts else None
         if bound is not None:  # filters on unique columns
@@ -81,68 +50,53 @@ def estimate_of(
     return Estimate(
         where=question.where,
         rows=answer,
-        selectivity=min(found.value, count / max(rows, 1)),
+        selectivity=min(density.value, count / max(rows, 1)),
         low=low,
         high=high,
         level=calibration.level,
         method=method,
         exact=certain and now == rows,
         ms=ms,
-        forward_rows=sum(answer.forward_rows for answer in found.answers),
-        sampled=not found.exact,
+        forward_rows=sum([box_answer.forward_rows for box_answer in density.answers]),
+        sampled=not density.exact,
+        hits=None if hits is None else hits.count,
+        evidence_rows=None if hits is None else hits.rows,
         model_rows=count,
-        calibrated=certain or calibration.knows(shape_of(question, found)),
+        calibrated=certain or calibration.knows(shape_of(question, density)),
     )
 
 
 def known_queries(
-    answered: Sequence[tuple[Question, Density] | CountlessError],
+    answers: Sequence[tuple[Question, Density] | CountlessError],
     truths: Sequence[int],
     rows: int,
     evidence: Evidence | None,
 ) -> list[CalibrationQuery]:
-    """Questions and their true counts, with the answers of a model of ``rows`` rows; but for those it is certain of."""
-    found = []
-    errors = [answer for answer in answered if isinstance(answer, CountlessError)]
-    if errors and len(errors) == len(answered) and not isinstance(errors[0], NoTextModelError):
+    """Questions and their true counts, with the answers of a model of ``rows`` rows; without those it is certain of."""
+    queries = []
+    errors = [answer for answer in answers if isinstance(answer, CountlessError)]
+    if errors and len(errors) == len(answers) and not isinstance(errors[0], NoTextModelError):
         raise errors[0]
-    for answer, truth in zip(answered, truths, strict=True):
+    for answer, truth in zip(answers, truths, strict=True):
         if isinstance(answer, CountlessError):  # a question as people ask it, which has no answer
             continue
         question, density = answer
         if not question.beyond and not is_certain(question, density):
             estimate = float(f"{density.value * rows:.6g}")  # as far as it is stored
             hits = 0 if evidence is None else evidence.hits(question).count
-            found.append(CalibrationQuery(question.where, truth, estimate, shape_of(question, density), hits))
-    return found
+            queries.append(CalibrationQuery(question.where, truth, estimate, shape_of(question, density), hits))
+    return queries
 
 
-def is_certain(question: Question, found: Density) -> bool:
+def is_certain(question: Question, density: Density) -> bool:
     """Whether the answer is no estimate: rows that were counted, or none at all."""
-    return question.certain and all(answer.counted for answer in found.answers)
+    return question.certain and all(answer.counted for answer in density.answers)
 
 
-def shape_of(question: Question, found: Density | None = None) -> Shape:
+def shape_of(question: Question, density: Density | None = None) -> Shape:
     """What a question looks like, and how many steps it took to find its density."""
     shape = Shape.of(question.region, vague=not question.certain)
-    return replace(shape, steps=found.steps) if found is not None and found.steps else shape
-
-
-def _done(result: list[Found]) -> Future[list[Found]]:
-    """What a thread would have found."""
-    future: Future[list[Found]] = Future()
-    future.set_result(result)
-    return future
-
-
-def _understood(compiler: CachedCompiler, where: Where) -> Question | CountlessError:
-    try:
-        question = compiler.compile(where)
-        if question.parsed is None and not question.details:
-            return question
-        return replace(question, parsed=None, details=())  # what it was made from would fill the memory
-    except CountlessError as error:
-        return error
+    return replace(shape, steps=density.steps) if density is not None and density.steps else shape
 
 
 def today(table_rows: int | None) -> int | None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
 from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
 from countless.engine.evidence import CodedRows
+from countless.engine.row_sets import RowSets, pairs_of_rows
 from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
 from countless.region import Box, Filter, Region
@@ -27,21 +25,45 @@ class Evidence:
         self._schema, self._visible = schema, schema.visible
         positions = schema.spans[: len(schema.coded)]
         self._coded = CodedRows(rows.codes, [column.size for column in rows.schema.coded], positions)
+        self._row_sets = RowSets(lambda item: self._mark_region(Region((Box((item,)),))))
         self._pairs: dict[int, IntArray] = {}
 
     def hits(self, question: Question) -> SampleCount:
         """How many rows satisfy the condition."""
-        count = self._rows_for(question.region).count_region(question.region, question.among)
+        region, among = question.region, question.among
+        if among is None:
+            count = sum([self.count_box(box) for box in region.boxes])  # no row is in two boxes
+        else:
+            count = self._rows_for(region).count_region(region, among)
         return SampleCount(count, self.rows.rows, self._schema.rows)
 
     def matches(self, question: Question) -> BoolArray:
         """Which rows satisfy the condition."""
-        return self._rows_for(question.region).mark_region(question.region, question.among)
+        return self._mark_region(question.region, question.among)
 
     def count_box(self, box: Box) -> int:
-        """How many rows are in a box of columns."""
+        """How many rows are in a box."""
+        if not box.texts:
+            if len(box.filters) == 1:
+                return self._count_filter(box)
+            count = self._row_sets.count(box.filters)
+            if count is not None:
+                return count
+        return self._count_box(box)
+
+    def _count_filter(self, box: Box) -> int:
+        """How many rows are in a box of one filter: counted once while the filter is cached."""
+        row_set = self._row_sets.of(box.filters[0])
+        if row_set.count is None:
+            row_set.count = self._count_box(box)
+        return row_set.count
+
+    def _count_box(self, box: Box) -> int:
         region = Region((box,))
         return self._rows_for(region).count_region(region)
+
+    def _mark_region(self, region: Region, among: BoolArray | None = None) -> BoolArray:
+        return self._rows_for(region).mark_region(region, among)
 
     def count_strings(self, text_index: int, pattern: bytes) -> int:
         """How many rows match a pattern; ``text_index`` is the column's index among the text columns."""
@@ -61,7 +83,8 @@ class Evidence:
         if column is None:
             return None
         if column not in self._pairs:
-            self._pairs[column] = _pairs_of_rows(self.rows.codes[column])
+            codes, size = self.rows.codes[column], self.rows.schema.coded[column].size
+            self._pairs[column] = pairs_of_rows(codes, size, self._shuffled)
         pairs = self._pairs[column]
         count = len(pairs) // 2
         matches = self._rows_for(Region((others,))).mark_some(others, pairs)
@@ -78,6 +101,12 @@ class Evidence:
         return self._coded
 
     @cached_property
+    def _shuffled(self) -> IntArray:
+        """The rows in random order."""
+        order: IntArray = np.random.default_rng(PAIR_SEED).permutation(self.rows.rows)
+        return order
+
+    @cached_property
     def _with_calendar(self) -> CodedRows:
         """The coded rows with hidden columns, whose codes follow from the timestamps."""
         schema, rows, visible = self._schema, self.rows, len(self._schema.coded)
@@ -88,15 +117,3 @@ class Evidence:
             (*sizes[:visible], *(column.size for column in schema.hidden), *sizes[visible:]),
             schema.spans,
         )
-
-
-def _pairs_of_rows(codes: NDArray[Any]) -> IntArray:
-    """Two random rows of each code that has at least two: first the first row of each pair, then the second ones."""
-    shuffled = np.random.default_rng(PAIR_SEED).permutation(len(codes))
-    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    sorted_codes = codes[order]
-    starts = np.flatnonzero(np.r_[True, sorted_codes[1:] != sorted_codes[:-1]])
-    sizes = np.diff(np.r_[starts, len(codes)])
-    firsts = starts[sizes >= 2]
-    pairs: IntArray = order[np.concatenate([firsts, firsts + 1])]
-    return pairs

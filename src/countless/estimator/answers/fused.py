@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from countless.estimator.calibration.conformal import (
 )
 from countless.estimator.calibration.posterior import ENOUGH, Posterior, SampleCount, is_enough, posterior
 from countless.query.question import Question
+from countless.record import record
 
 UNIQUE_ERRORS = np.log([1.0] * 46 + [2.0] * 3 + [3.0])  # of one row for each string that is asked for
 NEAR = 1.1  # a factor between the end of an error bar and a bound
@@ -42,7 +43,7 @@ LARGE_SAMPLE, FEW_PARTICLES = 0.25, 16
 ODDS = 10  # guesses at the odds of filters that the model does not know
 
 
-@dataclass(frozen=True, eq=False)
+@record()
 class Fusion:
     """What hits in evidence rows and a model say of one question.
 
@@ -68,7 +69,7 @@ class Fusion:
         """Which errors the model makes depends on it."""
         return shape_of(self.question)
 
-    @cached_property
+    @property
     def asks_model(self) -> bool:
         """Whether the model can make the answer better."""
         hits = self.hits
@@ -86,8 +87,8 @@ class Fusion:
     @cached_property
     def most(self) -> float:
         """How many rows there can be at most, by filters on unique columns."""
-        found = self.question.region.most
-        return float(self.hits.total if found is None else min(found, self.hits.total))
+        bound = self.question.region.most
+        return float(self.hits.total if bound is None else min(bound, self.hits.total))
 
     @property
     def is_bound_reached(self) -> bool:
@@ -106,15 +107,14 @@ class Fusion:
 
     def posterior(self, density: Density | None) -> Posterior:
         """How many rows there may be; ``density`` is the model's, if it was asked."""
-        ordinary, decides = self._ordinary(density), self.dependency
-        if decides is None:
+        ordinary, dependency = self._ordinary(density), self.dependency
+        if dependency is None:
             return ordinary
-        total, part = float(self.hits.total), decides.part
+        total, part = float(self.hits.total), dependency.part
         if density is None:
-            return decides.posterior((part.count + 0.5) / (part.rows + 1.0), ordinary, 0.0, total)
+            return dependency.posterior((part.count + 0.5) / (part.rows + 1.0), ordinary, 0.0, total)
         share = density.value * total / max(part.total, 1)
-        least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
-        return decides.posterior(share, ordinary, least, most)
+        return dependency.posterior(share, ordinary, *self._bounds(density))
 
     def _ordinary(self, density: Density | None) -> Posterior:
         """How many rows there may be, if no filter decides the others."""
@@ -126,16 +126,21 @@ class Fusion:
             return self._by_the_others(density)
         errors = UNIQUE_ERRORS if self.unique else self.calibration.errors(answer, self._shape_of(density))
         if self.question.among is not None:
-            most = density.most * total if self.question.certain else total
+            _, most = self._bounds(density)
             if self._log_shares is None:
                 (high,) = sorted_quantiles(np.sort(errors), (1.0 - self.calibration.tail,))
                 return posterior(hits, None, None, 0.0, min(most, max(answer, 1.0) * math.exp(high)))
             return posterior(hits, answer, np.add.outer(errors, self._log_shares).ravel(), 0.0, most)
-        least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
+        least, most = self._bounds(density)
         low, high = sorted_quantiles(np.sort(errors), (self.calibration.tail, 1.0 - self.calibration.tail))
         if is_refuted(max(answer * density.excess, 1.0), (math.exp(low), math.exp(high)), least, most):
             return posterior(hits, None, None, least, most)
         return posterior(hits, answer, errors, least, most)
+
+    def _bounds(self, density: Density) -> tuple[float, float]:
+        """How many rows there are at least and at most, by exact counts."""
+        total = float(self.hits.total)
+        return (density.least * total, density.most * total) if self.question.certain else (0.0, total)
 
     def _shape_of(self, density: Density) -> Shape:
         """The shape, with the steps that it took to find the density."""
@@ -153,8 +158,8 @@ class Fusion:
             return None
         share = (float(among.sum()) + 0.5) / (len(among) + 1.0)
         odds = math.log(share / (1.0 - share)) + UNKNOWN_ERRORS[:: len(UNKNOWN_ERRORS) // ODDS]
-        found: FloatArray = -np.logaddexp(0.0, -odds)
-        return found
+        log_shares: FloatArray = -np.logaddexp(0.0, -odds)
+        return log_shares
 
     def _model_rows(self, density: Density) -> float | None:
         """How many rows the model expects, as far as it knows the filters."""
@@ -168,34 +173,32 @@ class Fusion:
         hits, total = self.hits, float(self.hits.total)
         others = (1.0 - density.value) * total
         errors = self.calibration.errors(others, self._shape_of(density))
-        least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
+        least, most = self._bounds(density)
         return posterior(hits.others, others, errors, total - most, total - least).of_others(total)
 
     def _widened(self, density: Density | None, low: float, high: float) -> tuple[float, float]:
         """The ends of an error bar of text, up to bounds that are near: one pattern is often in another, or outside."""
-        narrowed, total = self.narrowed, float(self.hits.total)
+        narrowed = self.narrowed
         if narrowed is not self.hits and narrowed.count == narrowed.rows > 0:  # all that was counted, perhaps
             high = float(narrowed.total)
         if density is None or not self.question.certain or not self._is_on_text:
             return low, high
-        least, most = density.least * total, density.most * total
+        least, most = self._bounds(density)
         return least if low < NEAR * least else low, most if most < NEAR * high else high
 
     def estimate(self, density: Density | None, method: str, ms: float, table_rows: int | None) -> Estimate:
         """The answer, with its error bar; of a table that has ``table_rows`` by now, if it has grown."""
         hits, total = self.hits, self.hits.total
         if density is not None and self.counted and is_certain(self.question, density):
-            told = estimate_of(self.question, density, self.calibration, total, method, ms, table_rows)
-            return replace(told, hits=hits.count, evidence_rows=hits.rows)
+            return estimate_of(self.question, density, self.calibration, total, method, ms, table_rows, hits)
         now = total if table_rows is None else table_rows
         model = None if density is None else self._model_rows(density)
         is_exact = hits.are_all or self.is_bound_reached
         if is_exact:
             rows = low = high = float(hits.count)
         else:
-            found = self.posterior(density)
             tail = self.calibration.tail
-            rows, low, high = found.quantiles((0.5, tail, 1.0 - tail))
+            rows, low, high = self.posterior(density).quantiles((0.5, tail, 1.0 - tail))
             low, high = self._widened(density, low / self.narrowed.slack, high * self.narrowed.slack)
             if hits.count in (0, hits.rows) and model is None:  # nothing tells of the rows that the sample missed
                 rows = float(hits.count and total)
@@ -235,25 +238,16 @@ def prior_densities(
 
     Text columns choose their own number.
     """
-    places: dict[int | None, list[int]] = {}
-    for place, each in enumerate(fusions):
-        if each.asks_model:
-            places.setdefault(each.prior_particles if particles is None else particles, []).append(place)
-    found: list[Density | None] = [None] * len(fusions)
-    for budget, some in places.items():
-        regions = [fusions[place].question.region for place in some]
-        for place, density in zip(some, densities(runtimes, regions, MODEL_METHOD, budget, seed), strict=True):
-            found[place] = density
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Fused:
-    """A fusion, and the model's density if it was asked."""
-
-    fusion: Fusion
-    density: Density | None
-
-    def estimate(self, method: str, ms: float, table_rows: int | None) -> Estimate:
-        """The answer, with its error bar."""
-        return self.fusion.estimate(self.density, method, ms, table_rows)
+    asking = [index for index, fusion in enumerate(fusions) if fusion.asks_model]
+    priors: list[Density | None] = [None] * len(fusions)
+    if not asking:
+        return priors
+    by_budget: dict[int | None, list[int]] = {}
+    for index in asking:
+        budget = fusions[index].prior_particles if particles is None else particles
+        by_budget.setdefault(budget, []).append(index)
+    for budget, indices in by_budget.items():
+        regions = [fusions[index].question.region for index in indices]
+        for index, density in zip(indices, densities(runtimes, regions, MODEL_METHOD, budget, seed), strict=True):
+            priors[index] = density
+    return priors

@@ -22,6 +22,7 @@ from countless.arrays import FloatArray
 from countless.cached_property import cached_property
 from countless.errors import ModelFileError
 from countless.json_forms import CALIBRATION, check_section
+from countless.record import record
 from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
@@ -46,7 +47,7 @@ UNKNOWN_ERRORS = UNKNOWN_SPREAD * np.array([NormalDist().inv_cdf((index + 0.5) /
 TAIL = 0.04  # the share of a posterior that is left out on either side of an error bar
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class Shape:
     """The features of a question that its error depends on.
 
@@ -81,7 +82,7 @@ class Shape:
         return cls(len(constraints) + len(box.texts), single, len(boxes) > 1, vague)
 
 
-@dataclass(frozen=True)
+@record(eq=True)
 class CalibrationQuery:
     """A question with its true count, the model's estimate, its shape, and its hits among the evidence rows."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from countless.arrays import FloatArray
 from countless.engine.columns.kernel import compiled
 from countless.estimator.calibration.conformal import Calibration, Shape, sorted_quantiles
+from countless.record import record
 
 STRATA = np.array([-1.282, -0.524, 0.0, 0.524, 1.282])  # points of a normal distribution, to smooth each error
 LEAST_WIDTH = 0.03  # of smoothing, in logarithms of counts, so that no prior overrules many hits
@@ -34,7 +35,7 @@ TAILS = (0.001, 0.045)  # the least and the most that an error bar may leave out
 LEAST_QUERIES = 50
 
 
-@dataclass(frozen=True, eq=False)
+@record()
 class SampleCount:
     """The ``count`` of evidence rows that satisfy a condition, among ``rows`` that are a sample of ``total`` rows.
 
@@ -79,7 +80,7 @@ class SampleCount:
         return float(self.count), float(self.total - self.rows + self.count)
 
 
-@dataclass(frozen=True, eq=False)
+@record()
 class Posterior:
     """Sorted counts, and the cumulative probability ``below`` each."""
 

@@ -1,4 +1,4 @@
-"""All that finds literals among the values of a table, and of its evidence rows, without SQL."""
+"""Searches for literals among the values of a table, and of its evidence rows, without SQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from countless.query.grids.plain import GridSearch
 
 @dataclass(frozen=True, eq=False)
 class Searches:
-    """The values that are ``known``, those of evidence rows that were ``seen``, and the lines of grids."""
+    """Searches among the values that are ``known``, those ``seen`` in evidence rows, and on the lines of grids."""
 
     known: Search
     seen: Search | None
@@ -20,6 +20,6 @@ class Searches:
 
     @classmethod
     def of(cls, schema: Schema, evidence: EvidenceRows | None) -> Searches:
-        """What is needed for a table; nothing is made before it is asked for."""
+        """The searches for a table; what they need is made when it is first used."""
         seen = None if evidence is None else Search(evidence.schema)
         return cls(Search(schema), seen, GridSearch(schema, seen))

@@ -16,7 +16,7 @@ from countless.query.parsing.sql import read_condition
 
 def clause_of(text: str, filters: Sequence[SimpleFilter]) -> Clause:
     """The conjunction of ``filters``, which is written as ``text``."""
-    condition = reduce(_both, map(expression_of, filters))
+    condition = reduce(_and, map(expression_of, filters))
     return Clause(text, condition, text, checked=True)
 
 
@@ -25,20 +25,20 @@ def expression_of(item: SimpleFilter) -> exp.Expr:
     name, comparison = item.match["quoted"] or item.match["name"], item.comparison
     column = exp.Column(this=exp.Identifier(this=name, quoted=item.match["quoted"] is not None))
     values = [_value(constant) for constant in comparison.constants]
-    made: exp.Expr
+    expression: exp.Expr
     if comparison.operator == BETWEEN:
-        made = exp.Between(this=column, low=values[0], high=values[1])
+        expression = exp.Between(this=column, low=values[0], high=values[1])
     elif comparison.operator == IN:
-        made = exp.In(this=column, expressions=values)
+        expression = exp.In(this=column, expressions=values)
     elif comparison.operator == IS_NULL:
-        made = exp.Is(this=column, expression=exp.Null())
+        expression = exp.Is(this=column, expression=exp.Null())
     else:
-        made = OPERATORS[comparison.operator](this=column, expression=values[0])
-    return exp.Not(this=made) if item.negated else made
+        expression = OPERATORS[comparison.operator](this=column, expression=values[0])
+    return exp.Not(this=expression) if item.negated else expression
 
 
-def _both(one: exp.Expr, two: exp.Expr) -> exp.Expr:
-    return exp.And(this=one, expression=two)
+def _and(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return exp.And(this=left, expression=right)
 
 
 def _value(constant: Constant) -> exp.Expr:

@@ -40,7 +40,7 @@ LISTED = re.compile(rf"{_PLAIN}|-{_NUMBER}", re.IGNORECASE | re.ASCII)
 
 
 class SimpleFilter(NamedTuple):
-    """A filter as it was found: its text, and the column's place in the table."""
+    """A filter: its text, the index of its column, and how it was matched."""
 
     text: str
     column: int
@@ -49,13 +49,13 @@ class SimpleFilter(NamedTuple):
     @property
     def comparison(self) -> PlainComparison:
         """What it says, or denies if it is :attr:`negated`."""
-        operator, value, low, high, several = self.match.group("operator", "value", "low", "high", "list")
+        operator, value, low, high, values = self.match.group("operator", "value", "low", "high", "list")
         if operator:
             return PlainComparison("<>" if operator == "!=" else operator, (_constant(value),))
         if low:
             return PlainComparison(BETWEEN, (_constant(low), _constant(high)))
-        if several:
-            return PlainComparison(IN, tuple([_constant(each.group()) for each in LISTED.finditer(several)]))
+        if values:
+            return PlainComparison(IN, tuple([_constant(literal) for literal in LISTED.findall(values)]))
         return PlainComparison(IS_NULL)
 
     @property
@@ -67,17 +67,17 @@ class SimpleFilter(NamedTuple):
 def simple_filters(clause: str, schema: Schema) -> list[SimpleFilter] | None:
     """The filters of ``clause``, or None if it is no conjunction of simple ones about columns of the table."""
     clause = clause.strip()
-    found, place, more = [], 0, True
-    while more:
-        match = FILTER.match(clause, place)
+    filters, position, is_last = [], 0, False
+    while not is_last:
+        match = FILTER.match(clause, position)
         if match is None:
             return None
         item = filter_at(match, schema)
         if item is None:
             return None
-        found.append(item)
-        place, more = match.end(), match["more"] is not None
-    return found
+        filters.append(item)
+        position, is_last = match.end(), match["more"] is None
+    return filters
 
 
 def filter_at(match: re.Match[str], schema: Schema) -> SimpleFilter | None:
@@ -99,6 +99,6 @@ def _constant(text: str) -> Constant:
         return Constant(NUMBER, text)
     if text[-1] not in "')":
         return Constant(BOOLEAN, text.lower())
-    before, string = text.split("'", 1)
-    inside, after = string.rsplit("'", 1)
-    return Constant((after[4:-1] if after else before).strip().upper(), inside.replace("''", "'"))
+    prefix, string = text.split("'", 1)  # DATE '2020-01-31', or CAST('2020-01-31' AS DATE)
+    value, suffix = string.rsplit("'", 1)
+    return Constant((suffix[4:-1] if suffix else prefix).strip().upper(), value.replace("''", "'"))

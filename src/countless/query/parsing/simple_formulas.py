@@ -23,7 +23,7 @@ from countless.region import Box, Filter, Region
 
 # A filter ends where a connective or a parenthesis may stand.
 TOKEN = re.compile(rf"\s*(?: {COMPARISON}(?=\s|\)|\Z) | (?P<word>AND|OR|NOT)\b | (?P<sign>[()]) )", FLAGS)
-MOST_TOKENS = 64  # a longer clause is parsed
+MAX_TOKENS = 64  # a longer clause is parsed
 
 
 def simple_region(clause: str, search: Searches) -> Region | None:
@@ -50,15 +50,15 @@ def simple_region(clause: str, search: Searches) -> Region | None:
 
 def _tokens(clause: str) -> list[re.Match[str]] | None:
     """Filters, connectives and parentheses, the last one first."""
-    found: list[re.Match[str]] = []
-    place, end = 0, len(clause.rstrip())
-    while place < end:
-        match = TOKEN.match(clause, place)
-        if match is None or len(found) == MOST_TOKENS:
+    tokens: list[re.Match[str]] = []
+    position, end = 0, len(clause.rstrip())
+    while position < end:
+        match = TOKEN.match(clause, position)
+        if match is None or len(tokens) == MAX_TOKENS:
             return None
-        found.append(match)
-        place = match.end()
-    return found[::-1]
+        tokens.append(match)
+        position = match.end()
+    return tokens[::-1]
 
 
 class _Grids:
@@ -79,17 +79,17 @@ class _Grids:
             line = None if item is None or schema.columns[item.column].is_text else search.grids.line(item.column)
             if item is None or line is None:
                 continue
-            own = cuts.setdefault(item.column, set())
+            column_cuts = cuts.setdefault(item.column, set())
             if item.comparison.operator != IS_NULL:
                 ranges = ranges_of(item.comparison, line)
                 if ranges is None:
                     return None
                 grids._ranges[item.column, item.comparison] = ranges
-                own.update(ranges.cuts())
-        for index, own in cuts.items():
+                column_cuts.update(ranges.cuts())
+        for index, column_cuts in cuts.items():
             line = search.grids.line(index)
             assert line is not None
-            grids._atoms[index] = Atoms(line, own, with_knots=False)
+            grids._atoms[index] = Atoms(line, column_cuts, with_knots=False)
         return grids
 
     def codes(self, index: int, comparison: PlainComparison, want: Want) -> Codes | None:
@@ -106,9 +106,9 @@ class _Grids:
         schema, atoms = self._search.known.schema, self._atoms.get(index)
         if atoms is None:
             return filter_of(schema, index, codes)
-        chosen, seen = parts_of(codes)
-        most = atoms.most_rows(chosen) if atoms.line.grid.unique else None
-        return filter_of(schema, index, atoms.weights(chosen), seen, most)
+        atom_codes, seen = parts_of(codes)
+        most = atoms.most_rows(atom_codes) if atoms.line.grid.unique else None
+        return filter_of(schema, index, atoms.weights(atom_codes), seen, most)
 
 
 class _FormulaReader:
@@ -126,7 +126,7 @@ class _FormulaReader:
         return self._joined("AND", want)
 
     def _joined(self, word: str, want: Want) -> Formula | None:
-        read = self._all if word == "OR" else self._one
+        read = self._all if word == "OR" else self._operand
         parts = []
         while True:
             part = read(want)
@@ -139,13 +139,13 @@ class _FormulaReader:
             return parts[0]
         return all_of(parts) if (word == "AND") == want.joins_as_written else any_of(parts)
 
-    def _one(self, want: Want) -> Formula | None:
+    def _operand(self, want: Want) -> Formula | None:
         """A filter, a formula in parentheses, or the negation of either."""
         if self._takes("NOT"):
-            return self._one(want.negated())
+            return self._operand(want.negated())
         if self._takes("("):
-            found = self.either(want)
-            return found if self._takes(")") else None
+            formula = self.either(want)
+            return formula if self._takes(")") else None
         return self._filter(self.tokens.pop(), want) if self.tokens else None
 
     def _filter(self, match: re.Match[str], want: Want) -> Formula | None:
@@ -156,12 +156,12 @@ class _FormulaReader:
         column = schema.columns[item.column]
         if column.is_text or column.name in schema.uuids:
             return None
-        wanted = want.negated() if item.negated else want
+        want = want.negated() if item.negated else want
         if column.grid is not None:
-            codes = self._grids.codes(item.column, item.comparison, wanted)
+            codes = self._grids.codes(item.column, item.comparison, want)
             return None if codes is None else leaf(item.column, codes)
         truth = self._search.truth(item.column, item.comparison)
-        return None if truth is None else leaf(item.column, wanted.codes(truth))
+        return None if truth is None else leaf(item.column, want.codes(truth))
 
     def _takes(self, text: str) -> bool:
         """Take the next token if it is this word or sign."""
