@@ -22,7 +22,8 @@ class Sums:
     """The tables of pairs as running sums, so that the rows of many neighbouring buckets are read at once.
 
     Buckets are numbered through all members, each member's from ``first`` on. ``before[i, j]`` has the rows that are
-    in bucket ``i`` and in any of the buckets before ``j``, where two members are a pair that is ``known``.
+    in bucket ``j`` and in any of the buckets before ``i``, where two members are a pair that is ``known``: those of
+    neighbouring buckets ``j`` lie side by side, since a filter is asked about all of its own at once.
     """
 
     def __init__(self, pairs: Pairs) -> None:
@@ -35,13 +36,13 @@ class Sums:
         self._touches: WeakKeyDictionary[Constraint, Touch] = WeakKeyDictionary()
         self.known: BoolArray = np.zeros((members, members), dtype=bool)
         kind = np.int32 if pairs.rows * max(1, members) < 2**31 else np.int64
-        self.before: NDArray[Any] = np.zeros((self.first[-1], self.first[-1] + 1), dtype=kind)
-        inside = self.before[:, 1:]
+        self.before: NDArray[Any] = np.zeros((self.first[-1] + 1, self.first[-1]), dtype=kind)
+        inside = self.before[1:]
         for (one, two), table in pairs.tables.items():
             self.known[one, two] = self.known[two, one] = True
             inside[self._own(one), self._own(two)] = table
             inside[self._own(two), self._own(one)] = table.T
-        np.cumsum(inside, axis=1, out=inside)
+        np.cumsum(inside, axis=0, out=inside)
 
     def compiled(self, module: ModuleType, pairs: Pairs) -> object:
         """The same in the compiled ``module``'s hands, with the counts of every column."""
@@ -67,7 +68,7 @@ class Sums:
         """The rows in each of ``buckets`` and in any of those that are ``chosen`` together: (buckets, choices)."""
         runs = [_runs(each) for each in chosen]
         starts, ends = (np.concatenate(each) for each in zip(*runs, strict=True))
-        sums: NDArray[Any] = self.before[buckets[:, None], ends] - self.before[buckets[:, None], starts]
+        sums: NDArray[Any] = self.before[ends, buckets[:, None]] - self.before[starts, buckets[:, None]]
         if len(starts) > len(chosen):  # (buckets, runs)
             sums = np.add.reduceat(sums, np.cumsum([0, *(len(run[0]) for run in runs[:-1])]), axis=1)
         return sums

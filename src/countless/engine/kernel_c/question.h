@@ -56,6 +56,18 @@ static int list_reads(const Model *model, const Crossed *crossed, const int *som
     return held;
 }
 
+/* Of the buckets [begin, end) of a filter, the root of the product of the shares that others touch; 0 where it keeps none. */
+FAST static void roots_of(const Reading *own, int begin, int end, const int64_t *const *touched, int others, double *roots) {
+    for (int b = begin; b < end; b++) roots[b] = own->may[b] ? 1.0 : 0.0;
+    for (int o = 0; o < others; o++) {
+        for (int b = begin; b < end; b++) {
+            double rows = (double)(own->column->rows[b] ? own->column->rows[b] : 1);
+            roots[b] *= (double)touched[o][b] / rows;
+        }
+    }
+    for (int b = begin; b < end; b++) roots[b] = sqrt(roots[b]);
+}
+
 /* For each symbol at the first position of a filter, MASK last, about how often the filters that are read later hold
  * too: the root of the product of their shares among the rows of a code's bucket, and the most that a code with this
  * symbol has. 0 if nothing is known of any. */
@@ -67,19 +79,19 @@ static int hint_of(const Crossed *crossed, const Read *reads, int count, int pla
         if (!seen) others[held++] = other;
     }
     if (!held) return 0;
-    const PairColumn *column = crossed->filter[index]->column;
-    const int64_t *start = column->starts.buf;
-    const double *row = crossed->shares + crossed->from[index];
-    int64_t each = (column->codes + symbols - 1) / symbols;
+    const Reading *own = crossed->filter[index];
+    const int64_t *start = own->column->starts.buf, *touched[count];
+    int64_t each = (own->column->codes + symbols - 1) / symbols;
+    int begin = own->touched[0], end = own->touched[2 * own->touches - 1];
+    double roots[own->column->buckets];
+    for (int o = 0; o < held; o++) touched[o] = touched_rows(crossed, index, others[o]);
+    roots_of(own, begin, end, touched, held, roots);
     for (int64_t v = 0; v < symbols; v++) hint[v] = LEAST_HINT;
     hint[symbols] = 1.0;
-    for (int b = 0; b < column->buckets; b++, row += crossed->count) {
-        int64_t end = b + 1 < column->buckets ? start[b + 1] : column->codes;
-        double product = 1.0;
-        for (int o = 0; o < held; o++) product *= row[others[o]];
-        double root = sqrt(product);
-        for (int64_t code = start[b], symbol = code / each; code < end; symbol++) {
-            hint[symbol] = root > hint[symbol] ? root : hint[symbol];
+    for (int b = begin; b < end; b++) {
+        int64_t last = b + 1 < own->column->buckets ? start[b + 1] : own->column->codes;
+        for (int64_t code = start[b], symbol = code / each; code < last; symbol++) {
+            hint[symbol] = roots[b] > hint[symbol] ? roots[b] : hint[symbol];
             code = (symbol + 1) * each;
         }
     }
