@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -111,11 +110,5 @@ class Effort:
     again: FloatArray
 
 
-class PartDensity(NamedTuple):
-    """What a model says of a part of a question: of the filters ``first`` and ``last``, which may be the same."""
-
-    first: int
-    last: int
-    counted: float
-    density: float
-    forward_rows: float
+# A part of a question: its filters, their density in the table and by the model, and how many rows of logits that took.
+PartDensity = tuple[tuple[int, ...], float, float, int]

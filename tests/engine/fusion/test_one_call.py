@@ -15,7 +15,7 @@ from countless.engine.columns import kernel
 from countless.engine.columns.particle_budget import adaptive, effort, fixed
 from countless.engine.columns.resmade import ResMadeRuntime
 from countless.engine.density import densities
-from countless.engine.fusion.pair_bounds import Counts, Known
+from countless.engine.fusion.pair_bounds import BoxCounts, Counts
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Region
 from countless.spec import ModelSpec
@@ -47,10 +47,10 @@ class Case:
         boxes_drawn = [random_box(self.spec, rng, wide=bool(index % 2)) for index in range(count)]
         return [box for box in boxes_drawn if box.filters]
 
-    def known(self, seed: int) -> list[Known]:
-        return [self.counts.known(box) for box in self.boxes(seed)]
+    def known(self, seed: int) -> list[BoxCounts]:
+        return [self.counts.of_box(box) for box in self.boxes(seed)]
 
-    def answers(self, known: list[Known], budget: int | None, seed: int) -> list[Answer]:
+    def answers(self, known: list[BoxCounts], budget: int | None, seed: int) -> list[Answer]:
         """In one call each."""
         assert self.runtime.kernel is not None
         walk = effort(budget, seed, len(self.spec.sizes))
@@ -110,7 +110,7 @@ def test_densities_take_it(case: Case) -> None:
 def test_filters_with_nothing_to_ask_are_not_walked(case: Case) -> None:
     (box,) = case.boxes(6, 40)[:1]
     free = tuple(replace(item, constraint=type(item.constraint)(*_all_of(item))) for item in box.filters)
-    (answer,) = case.answers([replace(case.counts.known(Box(free)), answer=None)], None, 0)
+    (answer,) = case.answers([replace(case.counts.of_box(Box(free)), answer=None)], None, 0)
     assert (answer.density, answer.visited, answer.forward_rows) == (1.0, (), 0)
 
 
@@ -186,12 +186,12 @@ class TestTheModule:
             module.cross(())
         model, numbers = one.runtime.kernel._model, np.zeros(8)
         crossed, foreign = module.cross(tuple(filters))[0], module.cross(tuple(strange))[0]
-        module.ask(model, crossed, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
+        module.ask(model, crossed, None, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="does not fit"):
-            module.ask(model, foreign, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
+            module.ask(model, foreign, None, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="does not fit"):  # a position twice
-            module.ask(model, module.cross((filters[0], filters[0]))[0], 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
+            module.ask(model, module.cross((filters[0], filters[0]))[0], None, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="budget"):
-            module.ask(model, crossed, 0, 4, 0.2, 0.75, numbers, numbers, 10.0)
+            module.ask(model, crossed, None, 0, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="expected"):
-            module.ask(model, crossed, 4, 4, 0.2, 0.75, numbers[:3], numbers, 10.0)
+            module.ask(model, crossed, None, 4, 4, 0.2, 0.75, numbers[:3], numbers, 10.0)

@@ -79,17 +79,19 @@ class Kernel:
         self._tabulate(boxes)
         return CompiledBoxes(self._module, self._model, *_packed(forest(boxes, self._order, hinted)), len(boxes))
 
-    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[PartDensity]]:
+    def ask(
+        self, question: object, star: tuple[tuple[int, ...], float] | None, effort: Effort, rare: float
+    ) -> tuple[Answer, Sequence[PartDensity]]:
         """The answer of filters that the module has crossed and, if that is below ``rare`` rows, its parts.
 
-        It walks as :func:`countless.engine.columns.particle_budget.adaptive` does.
+        A ``star`` of filters, whose density is known, is one of them. It walks as
+        :func:`countless.engine.columns.particle_budget.adaptive` does.
         """
         own = effort
         density, exact, most, visited, rows, variance, parts = self._module.ask(
-            self._model, question, own.budget, own.most, own.target, THINNING_POWER, own.offsets, own.again, rare
+            self._model, question, star, own.budget, own.most, own.target, THINNING_POWER, own.offsets, own.again, rare
         )
-        answer = Answer(density, exact, most, visited, int(rows), None if exact else math.sqrt(variance))
-        return answer, list(map(PartDensity._make, parts))
+        return Answer(density, exact, most, visited, rows, None if exact else math.sqrt(variance)), parts
 
     def _tabulate(self, boxes: Sequence[Box]) -> None:
         """Make the tables of digits in compiled code."""

@@ -31,8 +31,13 @@ class CompiledWalk(Protocol):
         """The boxes made ready; if ``hinted``, with their hints."""
         ...
 
-    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[PartDensity]]:
-        """The answer of filters that the compiled module has crossed and, if that is below ``rare`` rows, its parts."""
+    def ask(
+        self, question: object, star: tuple[tuple[int, ...], float] | None, effort: Effort, rare: float
+    ) -> tuple[Answer, Sequence[PartDensity]]:
+        """The answer of filters that the compiled module has crossed and, if that is below ``rare`` rows, its parts.
+
+        A ``star`` of filters, whose density is known, is one of them.
+        """
         ...
 
     def trace(self, asked: Trace, budget: int, offsets: FloatArray) -> Traced:

@@ -148,7 +148,7 @@ def _factors(runtimes: Runtimes, group: Axis, measured: Axis, seed: int) -> Floa
         factors: FloatArray = np.clip((table + LEAST_ROWS) / (model + LEAST_ROWS), 1 / MOST_FACTOR, MOST_FACTOR)
         return factors
 
-    return counts.kept((group.column, measured.column), made)
+    return counts.cached((group.column, measured.column), made)
 
 
 def _with_texts(runtimes: Runtimes, box: Box, rows: Traced, groups: Sequence[Axis], seed: int) -> Traced:

@@ -27,10 +27,10 @@ MOST_SUMS = 32  # that are kept, three numbers for each code
 class Star(NamedTuple):
     """A filter on a column with many values and some on columns that were counted with it: the rows that satisfy all.
 
-    ``places`` are those of the filters, the one on the wide column first. There are about ``rows``, between bounds.
+    ``filters`` are their indices, that of the one on the wide column first. There are about ``rows``, between bounds.
     """
 
-    places: tuple[int, ...]
+    filters: tuple[int, ...]
     rows: float
     least: int
     most: int
@@ -61,7 +61,7 @@ class WideColumns:
     def _stars(
         self, index: int, counts: IntArray, own: Constraint, rays: Sequence[tuple[int, SparseTable, Constraint]]
     ) -> list[Star]:
-        """The filter at ``place``, on a wide column whose codes have ``counts``, with each of the ``rays``, and all."""
+        """The filter at ``index``, on a wide column whose codes have ``counts``, with each of the ``rays``, and all."""
         codes = np.flatnonzero(own.weights)
         weights, all_rows = own.weights[codes], counts[codes]
         sure = slice(None) if weights.dtype == np.bool_ else weights == 1

@@ -339,39 +339,42 @@ static PyObject *kernel_walk(PyObject *self, PyObject *args) {
     return answers;
 }
 
-/* ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows,
- * variance, [(first, last, known, found, rows) of each part]): see Counts.answers and adaptive. */
+/* ask(model, crossed, star, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited,
+ * rows, variance, [(filters, counted, found, rows) of each part]): see Counts.answers and adaptive. */
 static PyObject *kernel_ask(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *capsule, *filters, *offsets[2], *answer = NULL;
+    PyObject *capsule, *filters, *rays, *offsets[2], *answer = NULL;
     Effort effort;
     Py_buffer views[2];
     int held = 0;
-    if (!PyArg_ParseTuple(args, "OOiiddOOd", &capsule, &filters, &effort.budget, &effort.most, &effort.target,
+    if (!PyArg_ParseTuple(args, "OOOiiddOOd", &capsule, &filters, &rays, &effort.budget, &effort.most, &effort.target,
                           &effort.power, &offsets[0], &offsets[1], &effort.rare))
         return NULL;
     Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
     const Crossed *crossed = kernel ? PyCapsule_GetPointer(filters, CROSSED) : NULL;
     if (!crossed || !check_filters(&kernel->model, crossed)) return NULL;
+    int around[crossed->count];
+    Part star, parts[MOST_PARTS];
+    if (!read_star(rays, crossed, around, &star)) return NULL;
     while (held < 2 && view_of(offsets[held], &views[held], "d", kernel->model.positions)) held++;
     if (held == 2 && effort.budget < 1) PyErr_SetString(PyExc_ValueError, "the budget is at least 1");
     if (held == 2 && effort.budget > 0) {
         Plan plan = {0};
-        Part parts[1 + PAIRS_ASKED];
-        Result found;
+        Result result;
         int count = 0, status = NO_MEMORY;
         effort.offsets = views[0].buf;
         effort.again = views[1].buf;
         int possible = 1;
         for (int i = 0; i < crossed->count * crossed->count; i++) possible &= crossed->most[i] > 0;
+        star.hinted = possible;
         Workspace *space = space_for(kernel, kernel->model.positions);
         if (space && make_plan(&kernel->model, crossed, NULL, crossed->count, possible, &plan)) {
             Py_BEGIN_ALLOW_THREADS;
-            status = answer_question(&kernel->model, space, crossed, &effort, &plan, &found, parts, &count);
+            status = answer_question(&kernel->model, space, crossed, &effort, &star, &plan, &result, parts, &count);
             Py_END_ALLOW_THREADS;
         }
         give_space_back(kernel, space);
-        if (walked(status)) answer = question_answer(&plan, &found, parts, count);
+        if (walked(status)) answer = question_answer(&plan, &result, parts, count);
         plan_free(&plan);
     }
     while (held--) PyBuffer_Release(&views[held]);
@@ -411,7 +414,7 @@ static PyMethodDef METHODS[] = {
     {"marked_sum", evidence_sum, METH_VARARGS, "marked_sum(numbers, marks) -> the sum of the numbers that are marked"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
     {"ask", kernel_ask, METH_VARARGS,
-     "ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows, variance, parts)"},
+     "ask(model, crossed, star, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows, variance, parts)"},
     {"digits", digit_tables, METH_VARARGS, "digits(weights, radices, listed) -> [(weights, next)]"},
     {"pairs", pairs_load, METH_VARARGS, "pairs(before, known, members, rows, [(place, counts, starts, first)], sparse) -> tables"},
     {"reading", pairs_reading, METH_VARARGS,

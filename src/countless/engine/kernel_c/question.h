@@ -30,11 +30,16 @@ typedef struct {
     const double *offsets, *again;
 } Effort;
 
+/* Some filters of a question: their density in the table, and what the model says. */
 typedef struct {
-    int first, last; /* filters: one, or two */
-    double known;    /* density, by the counts */
-    Result found;
+    const int *filter;
+    int count, hinted;
+    int two[2]; /* the filters of a part of one or two */
+    double density;
+    Result walked;
 } Part;
+
+#define MOST_PARTS (PAIRS_ASKED + 2) /* pairs, the rarest filter and a star */
 
 static void plan_free(Plan *plan) {
     free(plan->node);
@@ -129,8 +134,8 @@ static int make_plan(const Model *model, const Crossed *crossed, const int *some
 }
 
 /* The answer of a plan, by as many particles as it needs. */
-static int walk_plan(const Model *model, Workspace *space, const Plan *plan, const Effort *effort, Result *found) {
-    *found = (Result){.density = 1.0, .exact = 1, .most = 1};
+static int walk_plan(const Model *model, Workspace *space, const Plan *plan, const Effort *effort, Result *answer) {
+    *answer = (Result){.density = 1.0, .exact = 1, .most = 1};
     if (!plan->count) return DONE;
     Result *results = calloc((size_t)plan->count, sizeof(Result)), *last = results + plan->count - 1;
     if (!results) return NO_MEMORY;
@@ -143,7 +148,7 @@ static int walk_plan(const Model *model, Workspace *space, const Plan *plan, con
         status = walk(model, space, plan->node, plan->count, plan->slots, budget, effort->power, effort->again, results);
         last->rows += rows;
     }
-    *found = *last;
+    *answer = *last;
     free(results);
     return status;
 }
@@ -163,7 +168,7 @@ static int list_parts(const Crossed *crossed, Part *parts) {
         if (counts[i * count + i] < counts[rarest * count + rarest]) rarest = i;
     int diagonal = rarest * count + rarest;
     if ((double)crossed->most[diagonal] <= NEAR * (double)crossed->least[diagonal])
-        parts[held++] = (Part){.first = rarest, .last = rarest, .known = counts[diagonal] / rows};
+        parts[held++] = (Part){.count = 1, .two = {rarest}, .density = counts[diagonal] / rows};
     Part *pairs = parts + held;
     int strongest = 0;
     for (int i = 0; i < count; i++) {
@@ -180,28 +185,48 @@ static int list_parts(const Crossed *crossed, Part *parts) {
                 pairs[k] = pairs[k - 1];
             }
             bond[at] = own;
-            pairs[at] = (Part){.first = i, .last = j, .known = counts[p] / rows};
+            pairs[at] = (Part){.count = 2, .two = {i, j}, .density = counts[p] / rows};
         }
     }
     free(counts);
-    return held + strongest;
+    held += strongest;
+    for (int p = 0; p < held; p++) parts[p].filter = parts[p].two;
+    return held;
 }
 
-/* The answer of all filters and, if it has few rows, that of its parts. */
+/* The answer of all filters and, if it has few rows, that of its parts; a `star` of filters is one of them. */
 static int answer_question(const Model *model, Workspace *space, const Crossed *crossed, const Effort *effort,
-                           Plan *plan, Result *found, Part *parts, int *held) {
-    int status = walk_plan(model, space, plan, effort, found);
+                           const Part *star, Plan *plan, Result *answer, Part *parts, int *held) {
+    int status = walk_plan(model, space, plan, effort, answer);
     *held = 0;
-    if (status != DONE || !(found->density * (double)crossed->tables->rows < effort->rare)) return status;
+    if (status != DONE || !(answer->density * (double)crossed->tables->rows < effort->rare)) return status;
     if ((*held = list_parts(crossed, parts)) < 0) return NO_MEMORY;
+    if (star->count) parts[(*held)++] = *star;
     for (int p = 0; status == DONE && p < *held; p++) {
         Plan own = {0};
-        int some[] = {parts[p].first, parts[p].last};
-        if (!make_plan(model, crossed, some, 1 + (parts[p].first != parts[p].last), 0, &own)) status = NO_MEMORY;
-        else status = walk_plan(model, space, &own, effort, &parts[p].found);
+        if (!make_plan(model, crossed, parts[p].filter, parts[p].count, parts[p].hinted, &own)) status = NO_MEMORY;
+        else status = walk_plan(model, space, &own, effort, &parts[p].walked);
         plan_free(&own);
     }
     return status;
+}
+
+/* The filters and the density of a star, from its tuple or None. `filters` has room for all. */
+static int read_star(PyObject *item, const Crossed *crossed, int *filters, Part *star) {
+    PyObject *list;
+    *star = (Part){.filter = filters};
+    if (item == Py_None) return 1;
+    if (!PyArg_ParseTuple(item, "O!d", &PyTuple_Type, &list, &star->density)) return 0;
+    Py_ssize_t count = PyTuple_Size(list);
+    int good = count > 0 && count <= crossed->count;
+    for (int f = 0; good && f < count; f++) {
+        long filter = PyLong_AsLong(PyTuple_GetItem(list, f));
+        good = filter >= 0 && filter < crossed->count && (!f || filter > filters[f - 1]);
+        filters[f] = (int)filter;
+    }
+    star->count = good ? (int)count : 0;
+    if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a star is not of rising filters of the question");
+    return good;
 }
 
 /* Whether the filters read positions of the model, each once, as it has them; their tables are made. */
@@ -226,19 +251,26 @@ static int check_filters(const Model *model, const Crossed *crossed) {
     return 1;
 }
 
-static PyObject *question_answer(const Plan *plan, const Result *found, const Part *parts, int held) {
+/* (filters, counted, found, rows): a part's filters, its density by the counts and by the model, and the rows it took. */
+static PyObject *part_answer(const Part *part) {
+    PyObject *filters = PyTuple_New(part->count);
+    for (int f = 0; filters && f < part->count; f++) PyTuple_SetItem(filters, f, PyLong_FromLong(part->filter[f]));
+    if (!filters) return NULL;
+    return Py_BuildValue("NddL", filters, part->density, part->walked.density, (long long)part->walked.rows);
+}
+
+static PyObject *question_answer(const Plan *plan, const Result *answer, const Part *parts, int held) {
     PyObject *checks = PyTuple_New(held), *visited = PyTuple_New(plan->count);
     for (int n = 0; visited && n < plan->count; n++)
         PyTuple_SetItem(visited, n, PyLong_FromLong(plan->node[n].position));
     for (int p = 0; checks && p < held; p++) {
-        const Part *own = &parts[p];
-        PyObject *check = Py_BuildValue("iiddd", own->first, own->last, own->known, own->found.density, own->found.rows);
+        PyObject *check = part_answer(&parts[p]);
         if (check) PyTuple_SetItem(checks, p, check);
         else Py_CLEAR(checks);
     }
     if (checks && visited)
-        return Py_BuildValue("dOiNddN", found->density, found->exact ? Py_True : Py_False, found->most, visited,
-                             found->rows, found->variance, checks);
+        return Py_BuildValue("dOiNLdN", answer->density, answer->exact ? Py_True : Py_False, answer->most, visited,
+                             (long long)answer->rows, answer->variance, checks);
     Py_XDECREF(checks);
     Py_XDECREF(visited);
     return NULL;

@@ -50,7 +50,7 @@ def _among_filters(
     if hits.count > FEW_HITS and not more:
         part = _rarest_filter(runtimes.counts, box)
     else:
-        part = runtimes.known(Box(box.filters) if box.texts else box).rarest_part(whole=more)
+        part = runtimes.box_counts(Box(box.filters) if box.texts else box).rarest_part(whole=more)
     if part is None or part.rows >= found.total:
         return found
     if not more and part.rows * hits.share > LARGE_PART * max(hits.count, 1):
