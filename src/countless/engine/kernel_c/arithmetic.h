@@ -36,35 +36,45 @@ INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
 
 INLINE vec relu(vec v) { return (vec)((ivec)v & (v > 0)); }
 
-/* out[r] = init[from[r]] + in[r] @ w for a few rows and one tile of columns; w has `depth` rows. */
-INLINE void tile(int rows, const float *in, int in_stride, int depth, const float *w, int w_stride, const float *init,
-                 int init_stride, const int32_t *from, float *out, int out_stride) {
+/* out[r] = init[from[r]] + in[r] @ w for a few rows and `tiles` tiles of columns side by side; w has `depth` rows. */
+INLINE void tile(int rows, int tiles, const float *in, int in_stride, int depth, const float *w, int w_stride,
+                 const float *init, int init_stride, const int32_t *from, float *out, int out_stride) {
     vec sum[TILE];
-    for (int r = 0; r < rows; r++) sum[r] = load(init + (size_t)from[r] * init_stride);
+    for (int r = 0; r < rows; r++)
+        for (int t = 0; t < tiles; t++) sum[r * tiles + t] = load(init + (size_t)from[r] * init_stride + t * LANES);
     for (int i = 0; i < depth; i++, w += w_stride) {
-        vec weight = load(w);
-        for (int r = 0; r < rows; r++) sum[r] += in[(size_t)r * in_stride + i] * weight;
+        for (int t = 0; t < tiles; t++) {
+            vec weight = load(w + t * LANES);
+            for (int r = 0; r < rows; r++) sum[r * tiles + t] += in[(size_t)r * in_stride + i] * weight;
+        }
     }
-    for (int r = 0; r < rows; r++) store(out + (size_t)r * out_stride, sum[r]);
+    for (int r = 0; r < rows; r++)
+        for (int t = 0; t < tiles; t++) store(out + (size_t)r * out_stride + t * LANES, sum[r * tiles + t]);
 }
 
-/* The same for any number of rows and columns. Columns are computed in whole tiles, for which every row has room. */
+/* The same for any number of rows and columns. Columns are computed in whole tiles, for which every row has room. Of few
+ * rows, several tiles are summed at a time, because one sum waits for its last addition. */
 FAST static void product(int rows, int columns, const float *in, int in_stride, int depth, const float *w, int w_stride,
                          const float *init, int init_stride, const int32_t *from, float *out, int out_stride) {
-    for (int c = 0; c < columns; c += LANES) {
+#define SUM(rows, tiles)                                                                                               \
+    tile(rows, tiles, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride)
+    for (int c = 0, tiles; c < columns; c += tiles * LANES) {
+        int beside = (columns - c + LANES - 1) / LANES;
+        tiles = rows == 1 && beside >= 4 ? 4 : rows <= 3 && beside >= 2 ? 2 : 1;
         for (int r = 0; r < rows; r += TILE) {
             const float *a = in + (size_t)r * in_stride;
             float *o = out + (size_t)r * out_stride + c;
             switch (rows - r) {
-            case 1: tile(1, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            case 2: tile(2, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            case 3: tile(3, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            case 4: tile(4, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            case 5: tile(5, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            default: tile(TILE, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride);
+            case 1: tiles == 4 ? SUM(1, 4) : tiles == 2 ? SUM(1, 2) : SUM(1, 1); break;
+            case 2: tiles == 2 ? SUM(2, 2) : SUM(2, 1); break;
+            case 3: tiles == 2 ? SUM(3, 2) : SUM(3, 1); break;
+            case 4: SUM(4, 1); break;
+            case 5: SUM(5, 1); break;
+            default: SUM(TILE, 1);
             }
         }
     }
+#undef SUM
 }
 
 /* e to the x, within two units in the last place; x at most 0. For vectors of any length. */

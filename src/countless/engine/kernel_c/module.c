@@ -32,6 +32,7 @@ static void kernel_free(Kernel *kernel) {
     views_free(&kernel->views);
     free(kernel->model.position);
     free(kernel->model.order);
+    free(kernel->model.root);
     free((void *)kernel->model.weight);
     free((void *)kernel->model.bias);
     free(kernel);
@@ -108,7 +109,11 @@ static int load_model(Kernel *kernel, PyObject *first, PyObject *units, PyObject
     }
     for (int p = 0; p < model->positions; p++)
         if (!load_position(kernel, PyList_GetItem(positions, p), &model->position[p])) return 0;
-    return load_order(model, order);
+    if (!load_order(model, order)) return 0;
+    int made = make_root(model);
+    if (made < 0) PyErr_SetString(PyExc_ValueError, "the cuts do not rise in the model's order");
+    if (made == 0) PyErr_NoMemory();
+    return made > 0;
 }
 
 static PyObject *kernel_load(PyObject *self, PyObject *args) {

@@ -13,24 +13,22 @@
 #ifndef COUNTLESS_WALK_H
 #define COUNTLESS_WALK_H
 
+#include "root.h"
 #include "thinning.h"
 
 /* ---- levels ---- */
-
-static const int32_t NOBODY[1] = {0};
 
 static float *units_of(const Level *level, int layer) {
     return (float *)level->units.data + (size_t)layer * level->count * level->width;
 }
 
 /* What the units [0, cut) of `layer` add up to in `columns` columns from `w` on, for every particle of level `depth`.
- * Each ancestor's share is computed once. Returns the sums, `columns` padded wide. */
-static float *ancestral_product(const Model *model, Workspace *space, int depth, int cut, int layer, int columns,
-                                const float *w, int w_stride, const float *bias) {
-    int width = padded(columns);
-    const float *init = bias;
-    int init_stride = 0;
-    for (int d = 0; d <= depth; d++) {
+ * Each ancestor's share is computed once; `init` has the sums of those before the level `first`. Returns the sums,
+ * `columns` padded wide. */
+static float *ancestral_product(const Model *model, Workspace *space, int first, int depth, int cut, int layer,
+                                int columns, const float *w, int w_stride, const float *init) {
+    int width = padded(columns), init_stride = 0;
+    for (int d = first; d <= depth; d++) {
         const Level *level = &space->level[d];
         float *out = reserve(&space->sums[d % 2], (size_t)level->count * width * sizeof(float));
         if (!out) return NULL;
@@ -63,11 +61,12 @@ static int extend(const Model *model, Workspace *space, int depth, int cut) {
         init = out;
         init_stride = stride;
     }
-    int offset = begin - level->low;
+    int offset = begin - level->low; /* the root has all units, so that this is a level below it */
+    const float *root = model->position[space->level[1].position].root_sums + begin;
     activate(level->count, columns, stream, NULL, stride, units_of(level, 0) + offset, level->width);
     for (int layer = 0; layer < model->layers; layer++) {
-        float *sums = ancestral_product(model, space, depth, cut, layer, columns, model->weight[layer] + begin,
-                                        model->row, model->bias[layer] + begin);
+        float *sums = ancestral_product(model, space, 1, depth, cut, layer, columns, model->weight[layer] + begin,
+                                        model->row, root + (size_t)layer * model->row);
         if (!sums) return 0;
         activate(level->count, columns, sums, layer % 2 ? stream : NULL, stride, units_of(level, layer + 1) + offset,
                  level->width);
@@ -114,14 +113,14 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
     const Position *position = &model->position[node->position];
     int size = position->size, width = padded(size), stride = padded(size + 1), count = level->count;
     const double *mass = level->mass.data, *chance = level->chance.data;
-    float *rows = ancestral_product(model, space, node->depth, position->cut, model->layers,
-                                    position->direct ? size : model->features, position->out,
-                                    padded(position->direct ? size : model->features), position->out_bias);
+    int is_root = node->depth == 0, columns = position->direct ? size : model->features;
+    float *rows = is_root ? NULL : ancestral_product(model, space, 0, node->depth, position->cut, model->layers, columns,
+                                                     position->out, padded(columns), position->out_bias);
     float *chances = reserve(&space->chances, (size_t)(grow ? count : 1) * stride * sizeof(float));
     double *shares = reserve(&space->shares, (size_t)count * sizeof(double));
     float *logits = position->direct ? NULL : reserve(&space->logits, (size_t)TILE * width * sizeof(float));
     int64_t *allowed = reserve(&space->allowed, (size_t)node->states * sizeof(int64_t));
-    if (!rows || !chances || !shares || !allowed || (!position->direct && !logits)) return NO_MEMORY;
+    if ((!is_root && !rows) || !chances || !shares || !allowed || (!position->direct && !logits)) return NO_MEMORY;
     for (int64_t state = 0; state < node->states; state++) allowed[state] = -1; /* not counted yet */
     *sum = *variance = 0;
     *children = 0;
@@ -140,8 +139,8 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
             *children += 1;
             continue;
         }
-        const float *from = rows + (size_t)k * width;
-        if (!position->direct) {
+        const float *from = is_root ? NULL : rows + (size_t)k * width;
+        if (!is_root && !position->direct) {
             if (k >= first_ready + ready) {
                 int features = padded(model->features);
                 first_ready = k;
@@ -153,7 +152,8 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
             from = logits + (size_t)(k - first_ready) * width;
         }
         const double *weights = node->weights + state * (size + 1);
-        shares[k] = mass[k] / exponentials(width, from, own);
+        if (is_root) memcpy(own, position->root_chances, width * sizeof(float));
+        shares[k] = mass[k] / (is_root ? position->root_total : exponentials(width, from, own));
         if (stride > width) memset(own + width, 0, (stride - width) * sizeof(float));
         if (allowed[state] < 0) allowed[state] = count_positive(size, weights);
         *children += allowed[state];
