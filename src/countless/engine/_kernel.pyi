@@ -54,7 +54,7 @@ def walk(
 ) -> list[tuple[float, bool, int, float]]: ...
 def trace(
     model: object,
-    budget: int,
+    budgets: Any,
     power: float,
     offsets: Any,
     steps: list[Any],

@@ -67,7 +67,8 @@ class Traced:
 class Trace:
     """What to ask: a box, and what of its rows matters.
 
-    Particles that differ at a position in ``labels`` are thinned apart, so that light values keep particles too. With
+    Particles that differ at a position in ``labels`` are thinned apart, so that light values keep particles too. Before
+    the first such position is read, there are at most ``unlabelled`` particles, if that is given. With
     ``expand`` the last position is told as well; else its symbols are summed. If ``scattered``, particles are nearly
     independent of each other, as rows to be drawn should be; else sums over them are nearer to the truth.
     """
@@ -77,6 +78,13 @@ class Trace:
     expand: bool = True
     power: float = THINNING_POWER
     scattered: bool = False
+    unlabelled: int | None = None
+
+    def budgets(self, positions: Sequence[int], budget: int) -> list[int]:
+        """How many particles are kept after each of the ``positions``, if there may be ``budget`` of them."""
+        first = next((index for index, position in enumerate(positions) if position in self.labels), len(positions))
+        before = budget if self.unlabelled is None else min(budget, self.unlabelled)
+        return [before if index < first else budget for index in range(len(positions))]
 
     def expands(self, last: int) -> bool:
         """Whether the symbols of the ``last`` position are told."""

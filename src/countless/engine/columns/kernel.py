@@ -108,7 +108,7 @@ class Kernel:
         expand = asked.expands(positions[-1])
         masses, levels, exact, _, rows = self._module.trace(
             self._model,
-            budget,
+            np.array(asked.budgets(positions, budget), dtype=np.int64),
             asked.power,
             offsets,
             [_packed_step(node) for node in nodes],

@@ -53,7 +53,8 @@ def trace(runtime: Runtime[State], asked: Trace, budget: int, numbers: FloatArra
     steps = walk(asked.box, runtime.order)
     levels: list[tuple[int, IntArray, IntArray]] = []
     exact, forward_rows = True, 0
-    for place, (step, number) in enumerate(zip(steps, numbers, strict=False)):
+    budgets = asked.budgets([step.position for step in steps], budget)
+    for place, (step, number, kept) in enumerate(zip(steps, numbers, budgets, strict=False)):
         size = runtime.sizes[step.position]
         forward_rows += len(mass)
         children = mass[:, None] * states.weights(step, size)  # (K, size + 1)
@@ -70,12 +71,12 @@ def trace(runtime: Runtime[State], asked: Trace, budget: int, numbers: FloatArra
             alive = alive[np.argsort(names, kind="stable")]
             child_labels = np.unique(np.sort(names), return_inverse=True)[1]
         chosen, mass = np.arange(len(alive)), flat[alive]
-        if len(alive) > budget and not last:
+        if len(alive) > kept and not last:
             hint = hint_of(asked.box, steps, place)
             hints = np.ones(len(alive)) if hint is None else hint[alive % (size + 1)]
             if any(before.position in asked.labels for before in steps[: place + 1]):
                 hints = even_hints(mass, child_labels, asked.power, hints)
-            chosen, mass = (thin_scattered if asked.scattered else thin)(mass, budget, number, asked.power, hints)
+            chosen, mass = (thin_scattered if asked.scattered else thin)(mass, kept, number, asked.power, hints)
             exact &= len(chosen) == len(alive)
         parents, symbols = np.divmod(alive[chosen], size + 1)
         labels = child_labels[chosen]

@@ -102,7 +102,9 @@ def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, see
     particles = min(MOST, max(LEAST, PER_VALUE * values, *(axis.size for axis in axes)))
     if math.prod(int(np.count_nonzero(item.constraint.weights)) for item in listed.filters) > particles:
         listed = runtimes.hinted(listed)  # else nothing will be thinned
-    trace = Trace(listed, labels, expand=groups < len(axes) or bool(box.texts))
+    # Before a value is read, particles stand for the filters alone, and a few stand for them as well as many.
+    few = LEAST if labels else None
+    trace = Trace(listed, labels, expand=groups < len(axes) or bool(box.texts), unlabelled=few)
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts and runtimes.texts:  # without a network, as if columns had nothing to do with the text
         rows = _with_texts(runtimes, box, rows, axes[:groups], seed)

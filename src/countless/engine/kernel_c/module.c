@@ -271,14 +271,14 @@ static PyObject *traced_of(const Workspace *space, int count, int expand, const 
     return NULL;
 }
 
-static PyObject *run_trace(Kernel *kernel, Node *nodes, int count, int budget, double power, const double *offsets,
-                           const int64_t *labelled, int expand, int scatter) {
+static PyObject *run_trace(Kernel *kernel, Node *nodes, int count, const int64_t *budgets, double power,
+                           const double *offsets, const int64_t *labelled, int expand, int scatter) {
     int slots, status = NO_MEMORY;
     Buffer each = {0};
     Workspace *space = prepared(kernel, nodes, count, &slots);
     if (space) {
         Py_BEGIN_ALLOW_THREADS;
-        status = trace(&kernel->model, space, nodes, count, slots, budget, power, offsets, labelled, expand, scatter,
+        status = trace(&kernel->model, space, nodes, count, slots, budgets, power, offsets, labelled, expand, scatter,
                        &each);
         Py_END_ALLOW_THREADS;
     }
@@ -386,24 +386,39 @@ static PyObject *kernel_ask(PyObject *self, PyObject *args) {
     return answer;
 }
 
+/* The numbers of particles that the steps keep: each at least 1. */
+static int read_budgets(PyObject *array, int count, Py_buffer *budgets) {
+    if (!view_of(array, budgets, "lq", count)) return 0;
+    const int64_t *budget = budgets->buf;
+    int good = 1;
+    for (int n = 0; n < count; n++) good &= budget[n] >= 1 && budget[n] < INT32_MAX;
+    if (good) return 1;
+    PyErr_SetString(PyExc_ValueError, "the budget is at least 1");
+    PyBuffer_Release(budgets);
+    return 0;
+}
+
 static PyObject *kernel_trace(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *capsule, *list, *offsets, *labelled, *found = NULL;
-    int budget, expand, scatter, chain = 1;
+    PyObject *capsule, *list, *offsets, *labelled, *particles, *found = NULL;
+    int expand, scatter, chain = 1;
     double power;
-    if (!PyArg_ParseTuple(args, "OidOOOpp", &capsule, &budget, &power, &offsets, &list, &labelled, &expand, &scatter))
+    if (!PyArg_ParseTuple(args, "OOdOOOpp", &capsule, &particles, &power, &offsets, &list, &labelled, &expand, &scatter))
         return NULL;
     Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
     Steps steps;
-    Py_buffer labels;
+    Py_buffer labels, budgets;
     if (!kernel) return NULL;
-    if (read_steps(kernel, list, budget, offsets, &steps)) {
+    if (read_steps(kernel, list, 1, offsets, &steps)) {
         for (int n = 0; n < steps.count; n++) chain &= steps.node[n].depth == n;
         if (!chain || !steps.count)
             PyErr_SetString(PyExc_ValueError, "a trace takes the steps of one question");
         else if (view_of(labelled, &labels, "lq", steps.count)) {
-            found = run_trace(kernel, steps.node, steps.count, budget, power, steps.offsets.buf, labels.buf, expand,
-                              scatter);
+            if (read_budgets(particles, steps.count, &budgets)) {
+                found = run_trace(kernel, steps.node, steps.count, budgets.buf, power, steps.offsets.buf, labels.buf,
+                                  expand, scatter);
+                PyBuffer_Release(&budgets);
+            }
             PyBuffer_Release(&labels);
         }
     }
@@ -415,7 +430,7 @@ static PyMethodDef METHODS[] = {
     {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions, order) -> model"},
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows, variance)]"},
     {"trace", kernel_trace, METH_VARARGS,
-     "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
+     "trace(model, budgets, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"marked_sum", evidence_sum, METH_VARARGS, "marked_sum(numbers, marks) -> the sum of the numbers that are marked"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
     {"ask", kernel_ask, METH_VARARGS,

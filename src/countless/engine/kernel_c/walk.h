@@ -201,6 +201,18 @@ static int list_children(const Model *model, Workspace *space, const Node *node,
 
 #define MOST_SCALE 1e30 /* times a size it is still a number */
 
+/* As even_out, of rows of sizes whose particles have labels: the rows of a label are divided by the root of their sum. */
+static int even_out_rows(Workspace *space, const Level *level, int stride, float *sizes) {
+    const int32_t *label = level->label.data;
+    double *strata = reserve(&space->strata, (size_t)level->labels * sizeof(double));
+    if (!strata) return 0;
+    memset(strata, 0, level->labels * sizeof(double));
+    for (int k = 0; k < level->count; k++) strata[label[k]] += row_sum(stride, sizes + (size_t)k * stride);
+    for (int l = 0; l < level->labels; l++) strata[l] = strata[l] > 0 ? 1.0 / sqrt(strata[l]) : 0.0;
+    for (int k = 0; k < level->count; k++) scale_row(stride, (float)strata[label[k]], sizes + (size_t)k * stride);
+    return 1;
+}
+
 /* Choose about `keep` of the children without bias: one point falls into every unit of the line on which each child has
  * the length of its inclusion probability. Most blocks of children are passed over in one step. */
 static int choose(const Model *model, Workspace *space, const Node *node, int slots, int keep, double power,
@@ -211,8 +223,8 @@ static int choose(const Model *model, Workspace *space, const Node *node, int sl
     const double *shares = space->shares.data;
     const float *chances = space->chances.data;
     float *sizes = reserve(&space->child_size, (all + stride) * sizeof(float));
-    double *sums = reserve(&space->strata, (stride / LANES) * sizeof(double)), most = 0;
-    if (!sizes || !sums || !make_room(space, 2 * (int64_t)keep + 2)) return -1;
+    double most = 0;
+    if (!sizes || !make_room(space, 2 * (int64_t)keep + 2)) return -1;
     float *factors = sizes + all;
     for (int k = 0; k < count; k++) most = shares[k] > most ? shares[k] : most;
     int64_t known = -1;
@@ -224,6 +236,9 @@ static int choose(const Model *model, Workspace *space, const Node *node, int sl
         row_sizes(stride, power, (float)pow(shares[k] / most, power), factors, chances + (size_t)k * stride,
                   sizes + (size_t)k * stride);
     }
+    if (level->labels && !even_out_rows(space, level, stride, sizes)) return -1;
+    double *sums = reserve(&space->strata, (stride / LANES) * sizeof(double));
+    if (!sums) return -1;
     double c = float_threshold(sizes, count, stride, keep), edge = -offset, next = 0.0;
     float scale = (float)fmin(1.0 / c, MOST_SCALE);
     for (int k = 0; k < count; k++) {
