@@ -10,6 +10,7 @@ import pytest
 
 from countless.data.summaries import counting
 from countless.data.summaries.counting import count_pairs
+from countless.data.summaries.sparse_pairs import SparseTable
 from countless.engine.answer import Answer
 from countless.engine.columns import kernel
 from countless.engine.columns.particle_budget import adaptive, effort, fixed
@@ -40,7 +41,13 @@ class Case:
         self.runtime = ResMadeRuntime(spec, network(spec).arrays())
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(counting, "BUCKETS", (8,))
-            self.counts = Counts(count_pairs(encoded(rows.tolist(), sizes)), spans)
+            pairs = count_pairs(encoded(rows.tolist(), sizes))
+        wide, ones = int(np.argmax(sizes)), np.ones(ROWS, dtype=np.int64)
+        others = [column for column in range(len(sizes)) if column != wide][:1]
+        sparse = [
+            SparseTable.of_cells(wide, other, sizes[wide], rows[:, wide], rows[:, other], ones) for other in others
+        ]
+        self.counts = Counts(replace(pairs, sparse=tuple(sparse)), spans)
 
     def boxes(self, seed: int, count: int = 40) -> list[Box]:
         rng = np.random.default_rng(seed)
@@ -70,6 +77,7 @@ def test_the_stages_one_by_one_have_the_very_same_answers(case: Case, budget: in
         return fixed(case.runtime, boxes, budget, 7, hinted=True)
 
     known = case.known(1)
+    assert any(part.star is not None and part.answer is None for part in known)
     expected = [case.counts.answers([part], ask)[0] for part in known]
     assert case.answers(known, budget, 7) == expected
     assert any(answer.corrected for answer in expected)
@@ -191,6 +199,9 @@ class TestTheModule:
             module.ask(model, foreign, None, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="does not fit"):  # a position twice
             module.ask(model, module.cross((filters[0], filters[0]))[0], None, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
+        for star in (((), 0.1), ((1, 0), 0.1), ((-1,), 0.1), ((len(filters),), 0.1)):
+            with pytest.raises(ValueError, match="star"):
+                module.ask(model, crossed, star, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="budget"):
             module.ask(model, crossed, None, 0, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="expected"):

@@ -49,9 +49,10 @@ static int relabel(Workspace *space, int before, int size, int count) {
     return labels;
 }
 
-/* Walk `count` steps, of which labelled[n] tells whether it gives labels, and budgets[n] how many particles it keeps. The particles after step n are at level
- * n + 1. The last step is not thinned; unless `expand`, it is summed: level `count` is then as if it were not there,
- * and `each` has the masses of the particles before it. If `scatter`, so is all thinning. */
+/* Walk `count` steps, of which labelled[n] tells whether it gives labels, and budgets[n] how many particles it keeps. The
+ * particles after step n are at level n + 1. The last step is not thinned; unless `expand`, it is summed: level `count`
+ * is then as if it were not there, and `each` has the masses of the particles before it. If `scatter`, so is all
+ * thinning. */
 static int trace(const Model *model, Workspace *space, const Node *nodes, int count, int slots,
                  const int64_t *budgets, double power, const double *offsets, const int64_t *labelled, int expand,
                  int scatter, Buffer *each) {
