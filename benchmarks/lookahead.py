@@ -36,7 +36,7 @@ def main() -> None:
     if counts is None:
         raise SystemExit("the model has no counts: fit it without --no-summary")
     boxes = [box for query in queries for box in estimator._model.compiler.compile(query.where).region.boxes]
-    boxes = [result.box for result in map(counts.known, boxes) if result.answer is None]
+    boxes = [box_counts.box for box_counts in map(counts.of_box, boxes) if box_counts.answer is None]
     first = Population(runtime, boxes, SEED).walk(LEAST)
     sampled = [box for box, answer in zip(boxes, first, strict=True) if not answer.exact]
     reference = np.array([walk(runtime, box, REFERENCE, True)[0] for box in sampled])

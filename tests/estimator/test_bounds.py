@@ -62,7 +62,7 @@ def test_bounds_hold_the_truth(
         all(matches(one, item) for item in first) and matches(two, second) for one, two in zip(x, y, strict=True)
     )
     assert question.certain
-    known = [counts.known(box) for box in question.region.boxes if box.filters]
+    known = [counts.of_box(box) for box in question.region.boxes if box.filters]
     free = len(question.region.boxes) - len(known)  # every row
     assert sum(each.least for each in known) * len(x) - 1e-6 <= truth - free * len(x)
     assert truth - free * len(x) <= sum(each.most for each in known) * len(x) + 1e-6

@@ -16,6 +16,7 @@ def load(
 def ask(
     model: object,
     crossed: object,
+    star: tuple[tuple[int, ...], float] | None,
     budget: int,
     most: int,
     target: float,
@@ -24,7 +25,7 @@ def ask(
     again: Any,
     rare: float,
     /,
-) -> tuple[float, bool, int, tuple[int, ...], float, float, tuple[tuple[int, int, float, float, float], ...]]: ...
+) -> tuple[float, bool, int, tuple[int, ...], int, float, tuple[tuple[tuple[int, ...], float, float, int], ...]]: ...
 def pairs(before: Any, known: Any, members: int, rows: int, columns: list[Any], sparse: list[Any], /) -> object: ...
 def reading(
     tables: object,
@@ -53,7 +54,7 @@ def walk(
 ) -> list[tuple[float, bool, int, float]]: ...
 def trace(
     model: object,
-    budget: int,
+    budgets: Any,
     power: float,
     offsets: Any,
     steps: list[Any],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -70,6 +69,7 @@ class Trace:
     """A request for the weighted rows of a box.
 
     Particles that differ at a position in ``labels`` are thinned separately, so that rare values keep particles too.
+    Before the first such position is read, there are at most ``unlabelled`` particles, if that is given.
     With ``expand`` the rows have a symbol at the last position too; otherwise its symbols are summed. If ``scattered``,
     the particles are nearly independent of each other, as drawn rows should be; otherwise sums over them are more
     accurate. ``power`` is that of :func:`.thin`.
@@ -80,6 +80,13 @@ class Trace:
     expand: bool = True
     power: float = THINNING_POWER
     scattered: bool = False
+    unlabelled: int | None = None
+
+    def budgets(self, positions: Sequence[int], budget: int) -> list[int]:
+        """How many particles are kept after each of the ``positions``, if there may be ``budget`` of them."""
+        first = next((index for index, position in enumerate(positions) if position in self.labels), len(positions))
+        before = budget if self.unlabelled is None else min(budget, self.unlabelled)
+        return [before if index < first else budget for index in range(len(positions))]
 
     def expands(self, last: int) -> bool:
         """Whether the rows have a symbol at the ``last`` position."""
@@ -113,14 +120,5 @@ class Effort:
     retry_offsets: FloatArray
 
 
-class PartDensity(NamedTuple):
-    """The densities of a part of a question, by counts and by the model.
-
-    The part is the filters ``first`` and ``last``, which may be the same filter.
-    """
-
-    first: int
-    last: int
-    counted: float
-    density: float
-    forward_rows: float
+# A part of a question: its filters, their density in the table and by the model, and how many rows of logits that took.
+PartDensity = tuple[tuple[int, ...], float, float, int]

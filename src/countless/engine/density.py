@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from countless.cancellation import check_cancelled
 from countless.data.summaries.substrings import Substrings
@@ -19,6 +18,7 @@ from countless.record import record
 from countless.region import Box, Region
 
 MOST_COUNTED = 8  # boxes of a question whose counts are looked up before evidence rows are counted
+WHOLE_TABLE = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True, least=1.0)
 
 
 @record(eq=True)
@@ -62,8 +62,8 @@ def densities(
 
     ``budget`` is a number of particles or samples; None is the method's own choice.
     """
-    if method not in (known := of_model()):
-        raise CountlessError(f"unknown method {method!r}: choose one of {', '.join(known)}")
+    if method not in METHODS or METHODS[method].uses_evidence:
+        raise CountlessError(f"unknown method {method!r}: choose one of {', '.join(of_model())}")
     if budget is not None and budget < 1:
         raise CountlessError(f"the number of particles or samples must be at least 1, not {budget}")
     boxes = [box for region in regions for box in (*region.boxes, *region.cover)]
@@ -97,7 +97,7 @@ def what_counts_tell(runtimes: Runtimes, region: Region) -> tuple[bool, bool]:
     """Whether :func:`counts_answer`, and whether :func:`counts_estimate`: at once for a box of columns alone."""
     if len(region.boxes) != 1 or region.cover or region.boxes[0].texts or not region.boxes[0].filters:
         return counts_answer(runtimes, region), counts_estimate(runtimes, region)
-    answer = None if runtimes.counts is None else runtimes.known(region.boxes[0]).answer
+    answer = None if runtimes.counts is None else runtimes.box_counts(region.boxes[0]).answer
     return answer is not None and answer.counted, answer is not None
 
 
@@ -110,7 +110,7 @@ def _counts_tell(runtimes: Runtimes, boxes: Sequence[Box], counted: bool) -> boo
             continue
         if runtimes.counts is None:
             return False
-        answer = runtimes.known(box).answer
+        answer = runtimes.box_counts(box).answer
         if answer is None or (counted and not answer.counted):
             return False
     return True
@@ -134,12 +134,11 @@ def lacks_network(runtimes: Runtimes, region: Region, method: str) -> bool:
 
 def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | None, seed: int) -> list[Answer]:
     """Each box's density: that of its columns, times the chance of each text column it asks about."""
-    whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True, least=1.0)
-    answers = [whole] * len(boxes)
     filtered = [index for index, box in enumerate(boxes) if box.filters]
-    if len(filtered) == len(boxes) > 0:
+    if len(filtered) == len(boxes):
         answers = _of_columns(runtimes, boxes, name, budget, seed)
-    elif filtered:
+    else:
+        answers = [WHOLE_TABLE] * len(boxes)
         column_answers = _of_columns(runtimes, [boxes[index] for index in filtered], name, budget, seed)
         for index, answer in zip(filtered, column_answers, strict=True):
             answers[index] = answer
@@ -158,36 +157,34 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | 
 
 def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | None, seed: int) -> list[Answer]:
     """The density of each box's columns."""
-    methods = for_columns()
-    if name not in methods:
-        raise CountlessError(f"the method {name!r} is for text columns only: choose one of {', '.join(methods)}")
-
-    def ask(boxes: Sequence[Box]) -> list[Answer]:
-        return methods[name](runtimes.columns, boxes, budget, seed)
-
-    counts = runtimes.counts if METHODS[name].uses_counts else None
-    if counts is None:
-        return ask(boxes)
-    known, first = list(map(runtimes.known, boxes)), runtimes.columns[0]
-    by_counts = [part.clip(part.answer, 0) for part in known if part.answer is not None]
-    if len(by_counts) == len(known):
-        return by_counts
-    if name != MODEL_METHOD or len(runtimes.columns) > 1 or first.kernel is None or not counts.are_compiled:
-        return counts.answers(known, ask)
-    walk = effort(budget, seed, len(first.sizes))
+    if not boxes:
+        return []
+    ask_columns = METHODS[name].columns
+    if ask_columns is None:
+        raise CountlessError(f"the method {name!r} is for text columns only: choose one of {', '.join(for_columns())}")
+    if runtimes.counts is None or not METHODS[name].uses_counts:
+        return ask_columns(runtimes.columns, boxes, budget, seed)
+    counts, box_counts, runtime = runtimes.counts, list(map(runtimes.box_counts, boxes)), runtimes.columns[0]
+    if name != MODEL_METHOD or len(runtimes.columns) > 1 or runtime.kernel is None or not counts.are_compiled:
+        return counts.answers(box_counts, lambda boxes: ask_columns(runtimes.columns, boxes, budget, seed))
+    walk_effort = effort(budget, seed, len(runtime.sizes))
     answers: list[Answer] = []
-    for known_part in known:
+    for counted in box_counts:
         if answers:  # an answer that is begun is finished, and kept for the next one who asks
             check_cancelled()
-        answers.append(counts.answer(known_part, first.kernel, walk))
+        answers.append(counts.answer(counted, runtime.kernel, walk_effort))
     return answers
 
 
-def _density(region: Region, answers: Any) -> Density:
-    parts = tuple(next(answers) for _ in region.boxes)
-    value = sum([answer.density for answer in parts])
+def _density(region: Region, answers: Iterator[Answer]) -> Density:
+    """The density of a region from the answers of its boxes and of its cover, in turn."""
+    box_answers = tuple([next(answers) for _ in region.boxes])
+    if len(box_answers) == 1 and not region.cover:
+        (answer,) = box_answers
+        return Density(min(1.0, answer.most, max(answer.least, answer.density)), box_answers)
+    value = sum([answer.density for answer in box_answers])
     bounds = [next(answers).density for _ in region.cover]
     if bounds:
         value = min(max(value, *bounds), sum(bounds))
-    least, most = sum([answer.least for answer in parts]), min(1.0, sum([answer.most for answer in parts]))
-    return Density(min(most, max(least, value)), parts)
+    density = Density(value, box_answers)
+    return replace(density, value=min(density.most, max(density.least, value)))

@@ -13,6 +13,7 @@ from countless.engine.columns.kernel import compiled
 from countless.region import Box, Filter, Region
 
 CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
+TRUTH = np.dtype(np.bool_)
 FEW_ROWS = 200  # times so many are all: fewer rows are looked up one by one
 
 
@@ -25,14 +26,14 @@ class CodedRows:
     def __init__(
         self, codes: Sequence[NDArray[Any]], sizes: Sequence[int], positions: Sequence[tuple[int, ...]]
     ) -> None:
-        if any(int(own.max(initial=0)) >= size for own, size in zip(codes, sizes, strict=True)):
+        if any(int(column.max(initial=0)) >= size for column, size in zip(codes, sizes, strict=True)):
             raise ValueError("a row has a code that its column does not have")
-        self._codes = tuple(np.ascontiguousarray(own) for own in codes)
+        self._codes = tuple(np.ascontiguousarray(column) for column in codes)
         self._sizes = tuple(sizes)
         self.rows = len(codes[0])
-        self._columns = {own: column for column, own in enumerate(positions)}
+        self._columns = {span: column for column, span in enumerate(positions)}
         self._module = compiled()
-        self._counted: dict[int, NDArray[np.int32]] = {}
+        self._frequencies: dict[int, NDArray[np.int32]] = {}
 
     def column_of(self, item: Filter) -> int | None:
         """The column that a filter is about; None if these rows do not have it."""
@@ -67,25 +68,21 @@ class CodedRows:
             return self._count_codes(*sets[0])
         if self._module is None:
             return int(np.count_nonzero(self.marks(sets)))
-        found: int = self._module.evidence(self._arrays(sets), self.rows, None)
-        return found
+        count: int = self._module.evidence(self._arrays(sets), self.rows, None)
+        return count
 
     def _count_codes(self, column: int, allowed: BoolArray) -> int:
         """How many rows have an allowed code of one column."""
-        numbers = self._frequencies(column)
-        self._check(column, allowed)
+        frequencies = self._frequencies.get(column)
+        if frequencies is None:
+            counts = np.bincount(self._codes[column], minlength=self._sizes[column]).astype(np.int32)
+            frequencies = self._frequencies[column] = counts
+        if len(allowed) != len(frequencies):
+            raise self._unlike(column, allowed)
         if self._module is None:
-            return int(numbers[allowed].sum())
-        found: int = self._module.marked_sum(numbers, allowed)
-        return found
-
-    def _frequencies(self, column: int) -> NDArray[np.int32]:
-        """How many rows have each code of a column: counted once."""
-        found = self._counted.get(column)
-        if found is None:
-            counted = np.bincount(self._codes[column], minlength=self._sizes[column])
-            found = self._counted[column] = counted.astype(np.int32)
-        return found
+            return int(frequencies[allowed].sum())
+        count: int = self._module.marked_sum(frequencies, allowed)
+        return count
 
     def marks(self, sets: Sequence[CodeSet]) -> BoolArray:
         """Which rows are in every one of ``sets``."""
@@ -106,19 +103,21 @@ class CodedRows:
         """What a box asks of each column. A filter on values that the model does not tell apart brings its own set."""
         sets: list[CodeSet] = []
         for item in box.filters:
-            allowed = item.seen if item.seen is not None else np.asarray(item.constraint.weights, dtype=np.bool_)
-            sets.append((self._columns[item.positions], allowed))
+            allowed = item.constraint.weights if item.seen is None else item.seen
+            sets.append((self._columns[item.positions], allowed if allowed.dtype == TRUTH else allowed.astype(TRUTH)))
         for text in box.texts:
             assert text.seen is not None
             sets.append((len(self._columns) + text.column, text.seen))
         return sets
 
     def _arrays(self, sets: Sequence[CodeSet]) -> list[tuple[NDArray[Any], BoolArray]]:
-        """What the compiled module reads. It trusts that every code has its place."""
+        """What the compiled module reads. It trusts that every code is one of its set."""
+        arrays = []
         for column, allowed in sets:
-            self._check(column, allowed)
-        return [(self._codes[column], allowed) for column, allowed in sets]
+            if len(allowed) != self._sizes[column]:
+                raise self._unlike(column, allowed)
+            arrays.append((self._codes[column], allowed))
+        return arrays
 
-    def _check(self, column: int, allowed: BoolArray) -> None:
-        if len(allowed) != self._sizes[column]:
-            raise ValueError(f"column {column} has {self._sizes[column]} codes, not {len(allowed)}")
+    def _unlike(self, column: int, allowed: BoolArray) -> ValueError:
+        return ValueError(f"column {column} has {self._sizes[column]} codes, not {len(allowed)}")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from countless.data.summaries.substrings import Substrings
 from countless.engine.columns.runtime import Runtime
-from countless.engine.fusion.pair_bounds import Counts, Known
+from countless.engine.fusion.pair_bounds import BoxCounts, Counts
 from countless.engine.memo import Memo
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import NoTextModelError
@@ -51,15 +51,15 @@ class Runtimes:
         """What ``make`` returns; if walks are kept, what it returned for the same ``key`` before."""
         return make() if self.memo is None else self.memo.once(key, make)
 
-    def known(self, box: Box) -> Known:
+    def box_counts(self, box: Box) -> BoxCounts:
         """What counts tell of a box with filters; there are counts."""
         counts = self.counts
         assert counts is not None
         if self.memo is None:
-            return counts.known(box)
+            return counts.of_box(box)
         # By identity, which is found faster than equality; what is kept keeps these filters too.
-        return self.memo.quick(tuple(map(id, (*box.filters, *box.texts))), counts.known, box)
+        return self.memo.quick(tuple(map(id, (*box.filters, *box.texts))), counts.of_box, box)
 
     def hinted(self, box: Box) -> Box:
         """The box with what counts tell of its filters, if there are any."""
-        return box if self.counts is None or not box.filters else self.known(box).box
+        return box if self.counts is None or not box.filters else self.box_counts(box).box

@@ -48,15 +48,18 @@ def test_whole_traces_agree_and_add_up_to_the_density(runtime: ResMadeRuntime, e
         assert compiled.masses.sum() == pytest.approx(exact(runtime, box).density, rel=1e-4, abs=1e-12)
 
 
+@pytest.mark.parametrize("unlabelled", [None, 3])
 @pytest.mark.parametrize("scattered", [True, False])
-def test_thinned_traces_take_the_same_random_numbers(runtime: ResMadeRuntime, scattered: bool) -> None:
+def test_thinned_traces_take_the_same_random_numbers(
+    runtime: ResMadeRuntime, scattered: bool, unlabelled: int | None
+) -> None:
     rng = np.random.default_rng(1)
     agree = []
     for seed in range(40):
         box = random_box(runtime.spec, rng, wide=True)
         if not box.filters or all(box_filter.constraint.start == 0 for box_filter in box.filters):
             continue
-        compiled, twin = both(runtime, Trace(box, (0, 1), scattered=scattered), 6, seed)
+        compiled, twin = both(runtime, Trace(box, (0, 1), scattered=scattered, unlabelled=unlabelled), 6, seed)
         assert compiled.exact == twin.exact
         agree.append(
             np.array_equal(compiled.symbols, twin.symbols) and np.allclose(compiled.masses, twin.masses, rtol=1e-3)

@@ -10,12 +10,13 @@ import pytest
 
 from countless.data.summaries import counting
 from countless.data.summaries.counting import count_pairs
+from countless.data.summaries.sparse_pairs import SparseTable
 from countless.engine.answer import Answer
 from countless.engine.columns import kernel
 from countless.engine.columns.particle_budget import adaptive, effort, fixed
 from countless.engine.columns.resmade import ResMadeRuntime
 from countless.engine.density import densities
-from countless.engine.fusion.pair_bounds import Counts, Known
+from countless.engine.fusion.pair_bounds import BoxCounts, Counts
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Region
 from countless.spec import ModelSpec
@@ -40,17 +41,23 @@ class Case:
         self.runtime = ResMadeRuntime(spec, network(spec).arrays())
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(counting, "BUCKETS", (8,))
-            self.counts = Counts(count_pairs(encoded(rows.tolist(), sizes)), spans)
+            pairs = count_pairs(encoded(rows.tolist(), sizes))
+        wide, ones = int(np.argmax(sizes)), np.ones(ROWS, dtype=np.int64)
+        others = [column for column in range(len(sizes)) if column != wide][:1]
+        sparse = [
+            SparseTable.of_cells(wide, other, sizes[wide], rows[:, wide], rows[:, other], ones) for other in others
+        ]
+        self.counts = Counts(replace(pairs, sparse=tuple(sparse)), spans)
 
     def boxes(self, seed: int, count: int = 40) -> list[Box]:
         rng = np.random.default_rng(seed)
         boxes_drawn = [random_box(self.spec, rng, wide=bool(index % 2)) for index in range(count)]
         return [box for box in boxes_drawn if box.filters]
 
-    def known(self, seed: int) -> list[Known]:
-        return [self.counts.known(box) for box in self.boxes(seed)]
+    def known(self, seed: int) -> list[BoxCounts]:
+        return [self.counts.of_box(box) for box in self.boxes(seed)]
 
-    def answers(self, known: list[Known], budget: int | None, seed: int) -> list[Answer]:
+    def answers(self, known: list[BoxCounts], budget: int | None, seed: int) -> list[Answer]:
         """In one call each."""
         assert self.runtime.kernel is not None
         walk = effort(budget, seed, len(self.spec.sizes))
@@ -70,6 +77,7 @@ def test_the_stages_one_by_one_have_the_very_same_answers(case: Case, budget: in
         return fixed(case.runtime, boxes, budget, 7, hinted=True)
 
     known = case.known(1)
+    assert any(part.star is not None and part.answer is None for part in known)
     expected = [case.counts.answers([part], ask)[0] for part in known]
     assert case.answers(known, budget, 7) == expected
     assert any(answer.corrected for answer in expected)
@@ -110,7 +118,7 @@ def test_densities_take_it(case: Case) -> None:
 def test_filters_with_nothing_to_ask_are_not_walked(case: Case) -> None:
     (box,) = case.boxes(6, 40)[:1]
     free = tuple(replace(item, constraint=type(item.constraint)(*_all_of(item))) for item in box.filters)
-    (answer,) = case.answers([replace(case.counts.known(Box(free)), answer=None)], None, 0)
+    (answer,) = case.answers([replace(case.counts.of_box(Box(free)), answer=None)], None, 0)
     assert (answer.density, answer.visited, answer.forward_rows) == (1.0, (), 0)
 
 
@@ -186,12 +194,15 @@ class TestTheModule:
             module.cross(())
         model, numbers = one.runtime.kernel._model, np.zeros(8)
         crossed, foreign = module.cross(tuple(filters))[0], module.cross(tuple(strange))[0]
-        module.ask(model, crossed, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
+        module.ask(model, crossed, None, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="does not fit"):
-            module.ask(model, foreign, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
+            module.ask(model, foreign, None, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="does not fit"):  # a position twice
-            module.ask(model, module.cross((filters[0], filters[0]))[0], 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
+            module.ask(model, module.cross((filters[0], filters[0]))[0], None, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
+        for star in (((), 0.1), ((1, 0), 0.1), ((-1,), 0.1), ((len(filters),), 0.1)):
+            with pytest.raises(ValueError, match="star"):
+                module.ask(model, crossed, star, 4, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="budget"):
-            module.ask(model, crossed, 0, 4, 0.2, 0.75, numbers, numbers, 10.0)
+            module.ask(model, crossed, None, 0, 4, 0.2, 0.75, numbers, numbers, 10.0)
         with pytest.raises(ValueError, match="expected"):
-            module.ask(model, crossed, 4, 4, 0.2, 0.75, numbers[:3], numbers, 10.0)
+            module.ask(model, crossed, None, 4, 4, 0.2, 0.75, numbers[:3], numbers, 10.0)

@@ -17,7 +17,7 @@ from countless.data.summaries.counting import count_pairs
 from countless.engine.answer import Answer
 from countless.engine.columns.particles import particles
 from countless.engine.density import densities
-from countless.engine.fusion.pair_bounds import TRUSTED, Counts, Known, PartCheck
+from countless.engine.fusion.pair_bounds import TRUSTED, BoxCounts, Counts
 from countless.engine.fusion.pair_filters import CompiledCrossed, Crossed, Sums
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Filter, Region, ValueSet
@@ -52,13 +52,13 @@ def kept(rows: IntArray, filters: Sequence[Filter]) -> int:
 def test_no_box_leaves_its_bounds(case: tuple[IntArray, Box, Counts]) -> None:
     rows, box, counts = case
     truth = kept(rows, box.filters) / len(rows)
-    known = counts.known(box)
-    assert known.least - 1e-12 <= truth <= known.most + 1e-12
-    if known.answer is not None:
-        assert known.least - 1e-12 <= known.answer.density <= known.most + 1e-12
-        if known.answer.counted:
-            assert known.answer.density == pytest.approx(truth)
-    for part in known.parts:
+    box_counts = counts.of_box(box)
+    assert box_counts.least - 1e-12 <= truth <= box_counts.most + 1e-12
+    if box_counts.answer is not None:
+        assert box_counts.least - 1e-12 <= box_counts.answer.density <= box_counts.most + 1e-12
+        if box_counts.answer.counted:
+            assert box_counts.answer.density == pytest.approx(truth)
+    for part in box_counts.parts:
         assert part.density / 1.25 <= kept(rows, part.box.filters) / len(rows) <= part.density * 1.25
 
 
@@ -94,9 +94,9 @@ def test_any_model_stays_within(case: tuple[IntArray, Box, Counts], seed: int) -
     _, box, counts = case
     models = Runtimes((PrefixRuntime(SIZES, seed),), counts=counts)
     (answers,) = densities(models, [Region((box,))], "particles", None, 0)
-    known = counts.known(box)
-    assert known.least <= answers.value <= known.most
-    assert (answers.least, answers.most) == (known.least, known.most)
+    box_counts = counts.of_box(box)
+    assert box_counts.least <= answers.value <= box_counts.most
+    assert (answers.least, answers.most) == (box_counts.least, box_counts.most)
     for method in ("exact", "skipping"):  # which are the model's alone
         (own,) = densities(models, [Region((box,))], method, 20, 0)
         (plain,) = densities(models.without_summaries(), [Region((box,))], method, 20, 0)
@@ -130,14 +130,14 @@ def test_a_model_that_knows_no_pairs_is_corrected() -> None:
 
 
 def test_the_worst_part_decides_and_the_bound_holds() -> None:
-    model = [PartCheck((0,), 0.1, 0.1, 1), PartCheck((0, 1), 0.2, 0.1, 1), PartCheck((1, 2), 0.01, 0.1, 1)]
-    known = Known(Box(), 1000, 0.001, 0.03, (0, 1, 2), (0, 1))
-    improved = known.improve(Answer(0.01, True, 1, (), 1), model)
+    model = [((0,), 0.1, 0.1, 1), ((0, 1), 0.2, 0.1, 1), ((1, 2), 0.01, 0.1, 1)]
+    box_counts = BoxCounts(Box(), 1000, 0.001, 0.03, (0, 1, 2), (0, 1))
+    improved = box_counts.improve(Answer(0.01, True, 1, (), 1), model)
     assert improved.density == pytest.approx(0.01 * 2 / TRUSTED)
     assert (improved.corrected, improved.clipped) == ((0, 1), ())
-    improved = known.improve(Answer(0.6, True, 1, (), 1), model)
+    improved = box_counts.improve(Answer(0.6, True, 1, (), 1), model)
     assert (improved.density, improved.clipped, improved.forward_rows) == (0.03, (0, 1), 4)
-    assert known.improve(Answer(0.0, True, 1, (), 1), model).density == 0.001
+    assert box_counts.improve(Answer(0.0, True, 1, (), 1), model).density == 0.001
 
 
 def test_only_answers_of_few_rows_are_checked() -> None:
@@ -153,24 +153,21 @@ def test_only_answers_of_few_rows_are_checked() -> None:
         return [Answer(share, True, 1, (), 1)] * len(boxes)
 
     for share, calls in ((0.05, [1]), (0.02, [1, 3])):
-        counts.answers([counts.known(box)], partial(ask, share))
+        counts.answers([counts.of_box(box)], partial(ask, share))
         assert walks == calls
         walks.clear()
 
 
 def test_a_model_that_is_about_right_or_finds_too_much_is_left_alone() -> None:
-    known = Known(Box(), 1000, 0.0, 1.0, (0, 1), (0,))
-    improved = known.improve(
-        Answer(0.02, True, 1, (), 1), [PartCheck((0,), 0.12, 0.1, 1), PartCheck((1,), 0.01, 0.1, 1)]
-    )
+    box_counts = BoxCounts(Box(), 1000, 0.0, 1.0, (0, 1), (0,))
+    improved = box_counts.improve(Answer(0.02, True, 1, (), 1), [((0,), 0.12, 0.1, 1), ((1,), 0.01, 0.1, 1)])
     assert (improved.density, improved.corrected, improved.factor) == (0.02, (), 1.0)
 
 
 @given(cases())
 def test_hints_tell_how_often_later_filters_hold(case: tuple[IntArray, Box, Counts]) -> None:
     rows, box, counts = case
-    crossed = counts.known(box).box.hints
-    assert crossed is not None
+    crossed = counts.crossed(box.filters)
     whole = len(counts.pairs.tables) == 6 and all(map(np.array_equal, counts.pairs.starts, map(np.arange, SIZES)))
     for index, item in enumerate(box.filters):
         assert crossed.ahead(index, []) is None
@@ -196,7 +193,7 @@ def test_hints_find_the_needle() -> None:
     runtime = JointRuntime(joint)
     numbers = np.full(2, 0.5)
     plain = particles(runtime, box, 8, numbers)
-    hinted = particles(runtime, counts.known(box).box, 8, numbers, hinted=True)
+    hinted = particles(runtime, counts.of_box(box).box, 8, numbers, hinted=True)
     assert not 0.5 < plain.density / (10 / len(rows)) < 2
     assert hinted.density == pytest.approx(10 / len(rows))
 
@@ -205,9 +202,9 @@ def test_a_part_of_a_cell_is_no_count() -> None:
     rows = [(0, 0, 0, 0)] * 3 + [(1, 1, 1, 1)]
     counts = Counts(count_pairs(encoded(rows, SIZES)), [(position,) for position in range(4)])
     half = Filter((0,), ValueSet(np.array([1.0, 0.5])))
-    known = counts.known(Box((half,)))
-    assert known.answer is not None
-    assert (known.answer.density, known.answer.counted) == (0.875, False)
-    assert (known.least, known.most) == (0.75, 1.0)
-    both = counts.known(Box((half, value_set(1, [1], 9))))
+    box_counts = counts.of_box(Box((half,)))
+    assert box_counts.answer is not None
+    assert (box_counts.answer.density, box_counts.answer.counted) == (0.875, False)
+    assert (box_counts.least, box_counts.most) == (0.75, 1.0)
+    both = counts.of_box(Box((half, value_set(1, [1], 9))))
     assert (both.least, both.most, both.answer) == (0.0, 0.25, None)

@@ -55,13 +55,13 @@ def test_stars_hold_the_truth(
         filters.append(Filter((position,), ValueSet(chosen > 0 if whole else chosen)))
     most = kept(rows, filters)
     sure = np.all([item.constraint.weights[rows[:, item.positions[0]]] == 1 for item in filters], axis=0).sum()
-    known = counts.known(Box(tuple(filters)))
+    known = counts.of_box(Box(tuple(filters)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wide_columns, "FEW_CODES", 0 if summed else 64)
         twins = counts._wide.stars([(item.positions[0], item) for item in filters])
     assert_like(known.stars, twins)
     for star in known.stars:
-        some = [filters[place] for place in star.places]
+        some = [filters[index] for index in star.filters]
         own_most = kept(rows, some)
         own_sure = np.all([item.constraint.weights[rows[:, item.positions[0]]] == 1 for item in some], axis=0).sum()
         assert star.least <= own_sure <= own_most <= star.most
@@ -74,8 +74,8 @@ def test_stars_hold_the_truth(
 
 def assert_like(stars: Sequence[Star], twins: Sequence[Star]) -> None:
     """That compiled code has found the stars of NumPy, but for the order in which parts of rows are added up."""
-    assert [(star.places, star.least, star.most) for star in stars] == [
-        (star.places, star.least, star.most) for star in twins
+    assert [(star.filters, star.least, star.most) for star in stars] == [
+        (star.filters, star.least, star.most) for star in twins
     ]
     assert [star.rows for star in stars] == pytest.approx([star.rows for star in twins])
 
@@ -91,7 +91,7 @@ def test_filters_on_many_values_are_summed_once(chosen: int) -> None:
         filters = [Filter((place,), each) for place, each in enumerate((wide, *some))]
         twins = counts._wide.stars([(item.positions[0], item) for item in filters])
         for _ in range(2):
-            assert_like(counts.known(Box(tuple(filters))).stars, twins)
+            assert_like(counts.of_box(Box(tuple(filters))).stars, twins)
 
 
 def decided_rows() -> IntArray:
@@ -105,21 +105,21 @@ def test_what_a_value_decides_is_counted() -> None:
     rows = decided_rows()
     counts = counts_of(rows, (60, 5, 6, 10))
     box = Box((value_set(0, [32], 60), value_set(1, [2], 5), value_set(2, [1, 4], 6)))
-    known = counts.known(box)
+    known = counts.of_box(box)
     assert known.answer is not None
     assert known.answer.counted
     assert known.answer.density * 6000 == pytest.approx(kept(rows, box.filters))
     runtimes = Runtimes((JointRuntime(np.ones((60, 5, 6, 10))),), counts=counts)
     assert counts_answer(runtimes, Region((box,)))
     none = Box((value_set(0, [32], 60), value_set(1, [3], 5), value_set(2, [1, 4], 6)))
-    assert counts.known(none).most == 0
+    assert counts.of_box(none).most == 0
 
 
 def test_what_is_not_decided_is_estimated_between_bounds() -> None:
     rows = decided_rows()
     counts = counts_of(rows, (60, 5, 6, 10), (2, 3))
     box = Box((value_set(0, [7, 8], 60), value_set(2, [0, 1, 2], 6), value_set(3, [0, 1, 2, 3, 4], 10)))
-    known = counts.known(box)
+    known = counts.of_box(box)
     assert known.answer is not None
     assert not known.answer.counted
     truth = kept(rows, box.filters)
@@ -131,7 +131,7 @@ def test_the_rarest_part_is_found() -> None:
     rows = decided_rows()
     counts = counts_of(rows, (60, 5, 6, 10))
     box = Box((value_set(0, [32], 60), value_set(1, [2], 5), value_set(2, [1], 6), value_set(3, [1, 2], 10)))
-    part = counts.known(box).rarest_part(whole=False)
+    part = counts.of_box(box).rarest_part(whole=False)
     assert part is not None
     assert part.rows == kept(rows, part.box.filters)
     assert [item.positions for item in part.box.filters] == [(0,), (1,), (2,)]

@@ -83,14 +83,18 @@ class Kernel:
         self._tabulate(boxes)
         return CompiledBoxes(self._module, self._model, *_packed_forest(forest(boxes, self._order, hinted)), len(boxes))
 
-    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[PartDensity]]:
+    def ask(
+        self, question: object, star: tuple[tuple[int, ...], float] | None, effort: Effort, rare: float
+    ) -> tuple[Answer, Sequence[PartDensity]]:
         """The answer of filters with pair counts. Below ``rare`` rows it comes with the densities of its parts.
 
-        It walks as :func:`countless.engine.columns.particle_budget.adaptive` does.
+        A ``star`` of filters, whose density is known, is one of them. It walks as
+        :func:`countless.engine.columns.particle_budget.adaptive` does.
         """
-        density, exact, most, visited, rows, variance, part_densities = self._module.ask(
+        density, exact, most, visited, rows, variance, parts = self._module.ask(
             self._model,
             question,
+            star,
             effort.budget,
             effort.most,
             effort.target,
@@ -99,8 +103,7 @@ class Kernel:
             effort.retry_offsets,
             rare,
         )
-        answer = Answer(density, exact, most, visited, int(rows), None if exact else math.sqrt(variance))
-        return answer, list(map(PartDensity._make, part_densities))
+        return Answer(density, exact, most, visited, rows, None if exact else math.sqrt(variance)), parts
 
     def _tabulate(self, boxes: Sequence[Box]) -> None:
         """Compute the transitions of digit sets in compiled code."""
@@ -117,7 +120,7 @@ class Kernel:
         expand = request.expands(positions[-1])
         masses, packed_levels, exact, _, rows = self._module.trace(
             self._model,
-            budget,
+            np.array(request.budgets(positions, budget), dtype=np.int64),
             request.power,
             offsets,
             [_packed_step(node) for node in nodes],

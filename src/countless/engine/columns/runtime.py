@@ -31,8 +31,13 @@ class CompiledWalk(Protocol):
         """The boxes, prepared for walks; if ``hinted``, with their hints."""
         ...
 
-    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[PartDensity]]:
-        """The answer of filters with pair counts. Below ``rare`` rows it comes with the densities of its parts."""
+    def ask(
+        self, question: object, star: tuple[tuple[int, ...], float] | None, effort: Effort, rare: float
+    ) -> tuple[Answer, Sequence[PartDensity]]:
+        """The answer of filters with pair counts. Below ``rare`` rows it comes with the densities of its parts.
+
+        A ``star`` of filters, whose density is known, is one of them.
+        """
         ...
 
     def trace(self, request: Trace, budget: int, offsets: FloatArray) -> Traced:

@@ -55,7 +55,8 @@ def trace(runtime: Runtime[State], request: Trace, budget: int, step_offsets: Fl
     steps = walk(request.box, runtime.order)
     levels: list[tuple[int, IntArray, IntArray]] = []
     exact, forward_rows = True, 0
-    for step_index, (step, offset) in enumerate(zip(steps, step_offsets, strict=False)):
+    budgets = request.budgets([step.position for step in steps], budget)
+    for step_index, (step, offset, most) in enumerate(zip(steps, step_offsets, budgets, strict=False)):
         size = runtime.sizes[step.position]
         forward_rows += len(mass)
         children = mass[:, None] * states.weights(step, size)  # (K, size + 1)
@@ -72,14 +73,12 @@ def trace(runtime: Runtime[State], request: Trace, budget: int, step_offsets: Fl
             alive = alive[np.argsort(label_keys, kind="stable")]
             child_labels = np.unique(np.sort(label_keys), return_inverse=True)[1]
         survivors, mass = np.arange(len(alive)), flat[alive]
-        if len(alive) > budget and not last:
+        if len(alive) > most and not last:
             hint = hint_of(request.box, steps, step_index)
             hints = np.ones(len(alive)) if hint is None else hint[alive % (size + 1)]
             if any(earlier.position in request.labels for earlier in steps[: step_index + 1]):
                 hints = even_hints(mass, child_labels, request.power, hints)
-            survivors, mass = (thin_scattered if request.scattered else thin)(
-                mass, budget, offset, request.power, hints
-            )
+            survivors, mass = (thin_scattered if request.scattered else thin)(mass, most, offset, request.power, hints)
             exact &= len(survivors) == len(alive)
         parents, symbols = np.divmod(alive[survivors], size + 1)
         labels = child_labels[survivors]

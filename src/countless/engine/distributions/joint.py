@@ -104,7 +104,9 @@ def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, see
     particles = min(MOST, max(LEAST, PER_VALUE * values, *(axis.size for axis in axes)))
     if math.prod(int(np.count_nonzero(box_filter.constraint.weights)) for box_filter in listed.filters) > particles:
         listed = runtimes.hinted(listed)  # otherwise nothing will be thinned, and hints are not needed
-    trace = Trace(listed, labels, expand=groups < len(axes) or bool(box.texts))
+    # Before a value is read, particles stand for the filters alone, and a few stand for them as well as many.
+    few = LEAST if labels else None
+    trace = Trace(listed, labels, expand=groups < len(axes) or bool(box.texts), unlabelled=few)
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts and runtimes.texts:  # without a network, columns and text count as independent
         rows = _with_texts(runtimes, box, rows, axes[:groups], seed)
@@ -150,7 +152,7 @@ def _factors(runtimes: Runtimes, group: Axis, measured: Axis, seed: int) -> Floa
         factors: FloatArray = np.clip((table + LEAST_ROWS) / (model + LEAST_ROWS), 1 / MOST_FACTOR, MOST_FACTOR)
         return factors
 
-    return counts.kept((group.column, measured.column), compute)
+    return counts.cached((group.column, measured.column), compute)
 
 
 def _with_texts(runtimes: Runtimes, box: Box, rows: Traced, groups: Sequence[Axis], seed: int) -> Traced:

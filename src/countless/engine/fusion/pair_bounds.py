@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray
 from countless.cached_property import cached_property
 from countless.data.summaries.pair_counts import Pairs
-from countless.engine.answer import Answer, Effort
+from countless.engine.answer import Answer, Effort, PartDensity
 from countless.engine.columns.kernel import compiled
 from countless.engine.columns.runtime import CompiledWalk
 from countless.engine.fusion.pair_filters import CompiledCrossed, Crossed, Sums
@@ -33,21 +32,13 @@ LEAST_ROWS = 0.5  # that a count and the model's have in a ratio
 
 
 @dataclass(frozen=True)
-class FilterDensity:
-    """Some filters of a box, one or two, and the density that they have in the table, or about."""
+class KnownPart:
+    """Some filters of a box, by their indices, as a box of their own, and the density that they have in the table."""
 
-    columns: tuple[int, ...]
+    filters: tuple[int, ...]
     box: Box
     density: float
-
-
-class PartCheck(NamedTuple):
-    """A part of a box, one filter or two on these ``columns``: its density, and the one that the model ``found``."""
-
-    columns: tuple[int, ...]
-    density: float
-    found: float
-    forward_rows: int
+    is_star: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +51,7 @@ class CountedPart:
 
 
 @dataclass(eq=False)
-class Known:
+class BoxCounts:
     """What counts say of a box: its density at least and at most; the ``box`` has them as hints.
 
     ``columns`` are those of its filters, and ``tightest`` those whose counts say how much at most. ``stars`` are
@@ -75,47 +66,62 @@ class Known:
     columns: tuple[int, ...]
     tightest: tuple[int, ...]
     answer: Answer | None = None
-    stars: tuple[Star, ...] = ()
+    stars: Sequence[Star] = ()
     counted: Sequence[tuple[int, int, int]] = ()
 
     @cached_property
-    def parts(self) -> tuple[FilterDensity, ...]:
-        """The parts of the box whose density is known, by which the model's answer is corrected."""
+    def parts(self) -> tuple[KnownPart, ...]:
+        """The parts of the box whose density is known, by which the model's answer is corrected; the star is last."""
         if self.answer is not None:
             return ()
         star, crossed = self.star, self.box.hints
         assert isinstance(crossed, Crossed | CompiledCrossed)
-        pairs = _parts(self, crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed)
-        return (*pairs, *([] if star is None else [star]))
+        pairs = _parts(crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed)
+        parts = [KnownPart(filters, _subbox(self.box, filters), density) for filters, density in pairs]
+        if star is not None:
+            filters = tuple(sorted(star.filters))
+            parts.append(KnownPart(filters, _subbox(self.box, filters), star.rows / self.rows, is_star=True))
+        return tuple(parts)
 
     @cached_property
-    def star(self) -> FilterDensity | None:
+    def star(self) -> Star | None:
         """The rarest star whose rows are known, if it is a part of the box."""
-        known = [star for star in self.stars if star.most <= NEAR * star.least and len(star.places) < len(self.columns)]
-        if self.answer is not None or not known:
-            return None
-        star = min(known, key=lambda each: (each.most, -len(each.places)))
-        return _part(self, sorted(star.places), star.rows / self.rows)
+        rarest = None
+        for star in self.stars:
+            if star.most > NEAR * star.least or len(star.filters) == len(self.columns):
+                continue
+            if rarest is None or (star.most, -len(star.filters)) < (rarest.most, -len(rarest.filters)):
+                rarest = star
+        return rarest
 
     def rarest_part(self, whole: bool) -> CountedPart | None:
         """The filters of which the fewest rows are known; all of them only if the ``whole`` is asked for."""
-        parts = [(set(star.places), star.rows, star.most) for star in self.stars if star.most <= NEAR * star.least]
-        parts += [({one, two}, float(rows), rows) for one, two, rows in self.counted]
-        parts = [each for each in parts if whole or len(each[0]) < len(self.columns)]
+        parts: list[tuple[float, int, tuple[int, ...], int]] = [
+            (star.rows, -len(star.filters), star.filters, star.most)
+            for star in self.stars
+            if star.most <= NEAR * star.least
+        ]
+        parts += [(float(rows), -1 if one == two else -2, (one, two), rows) for one, two, rows in self.counted]
+        count = len(self.columns)
+        parts = [part for part in parts if whole or -part[1] < count]
         if not parts:
             return None
-        places, rows, most = min(parts, key=lambda each: (each[1], -len(each[0])))
-        return CountedPart(Box(tuple(self.box.filters[place] for place in sorted(places))), rows, most)
+        rows, _, filters, most = min(parts, key=lambda part: part[:2])
+        return CountedPart(_subbox(self.box, sorted(set(filters))), rows, most)
 
-    def improve(self, answer: Answer, checks: Sequence[PartCheck]) -> Answer:
+    def improve(self, answer: Answer, checks: Sequence[PartDensity]) -> Answer:
         """The model's answer, corrected by its answers of parts that are known, and within the bounds."""
         floor = LEAST_ROWS / self.rows
-        ratios = [max(part.density, floor) / max(part.found, floor) for part in checks]
-        spent = answer.forward_rows + sum([part.forward_rows for part in checks])
-        worst = max(ratios, default=0.0)
+        spent, worst = answer.forward_rows, 0.0
+        corrected: tuple[int, ...] = ()
+        for filters, counted, density, forward_rows in checks:
+            spent += forward_rows
+            ratio = max(counted, floor) / max(density, floor)
+            if ratio > worst:
+                worst, corrected = ratio, filters
         if worst <= TRUSTED:
             return self.clip(answer, spent)
-        return self.clip(answer, spent, worst / TRUSTED, checks[ratios.index(worst)].columns)
+        return self.clip(answer, spent, worst / TRUSTED, tuple([self.columns[index] for index in corrected]))
 
     def clip(self, answer: Answer, spent: int, times: float = 1.0, corrected: tuple[int, ...] = ()) -> Answer:
         """The answer, multiplied by ``times``, within the bounds. It took ``spent`` rows of logits in all."""
@@ -167,76 +173,68 @@ class Counts:
         self._sums, self._module = Sums(pairs), compiled()
         self._wide = WideColumns(pairs)
         self._tables = None if self._module is None else self._sums.compiled(self._module, pairs)
-        self._columns = {own: column for column, own in enumerate(positions)}
-        self._kept: dict[tuple[int, int], FloatArray] = {}
+        self._columns = {spans: column for column, spans in enumerate(positions)}
+        self._cache: dict[tuple[int, int], FloatArray] = {}
 
-    def answers(self, known: Sequence[Known], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
+    def answers(self, boxes: Sequence[BoxCounts], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
-        left = [each for each in known if each.answer is None]
-        walked = ask([each.box for each in left]) if left else []
-        rare = [answer.density * self.pairs.rows < RARE for answer in walked]
-        parts = [part for each, few in zip(left, rare, strict=True) if few for part in each.parts]
-        told_of = iter(ask([part.box for part in parts]) if parts else [])
+        open_boxes = [box for box in boxes if box.answer is None]
+        walked = ask([box.box for box in open_boxes]) if open_boxes else []
+        are_rare = [answer.density * self.pairs.rows < RARE for answer in walked]
+        parts = [part for box, is_rare in zip(open_boxes, are_rare, strict=True) if is_rare for part in box.parts]
+        densities = iter(ask([self._hinted(part) for part in parts]) if parts else [])
         answers = iter(
-            each.improve(answer, [_check(part, next(told_of)) for part in each.parts] if few else [])
-            for each, answer, few in zip(left, walked, rare, strict=True)
+            box.improve(answer, [_check(part, next(densities)) for part in box.parts] if is_rare else [])
+            for box, answer, is_rare in zip(open_boxes, walked, are_rare, strict=True)
         )
-        return [next(answers) if each.answer is None else each.clip(each.answer, 0) for each in known]
+        return [next(answers) if box.answer is None else box.clip(box.answer, 0) for box in boxes]
 
     @property
     def are_compiled(self) -> bool:
         """Whether filters are read by the compiled module."""
         return self._module is not None
 
-    def answer(self, known: Known, kernel: CompiledWalk, effort: Effort) -> Answer:
+    def answer(self, box: BoxCounts, kernel: CompiledWalk, effort: Effort) -> Answer:
         """The answer of one box, as :meth:`answers` gives it, in one compiled call."""
-        if known.answer is not None:
-            return known.clip(known.answer, 0)
-        crossed = known.box.hints
+        if box.answer is not None:
+            return box.clip(box.answer, 0)
+        crossed, star = box.box.hints, box.star
         assert isinstance(crossed, CompiledCrossed)
-        answer, parts = kernel.ask(crossed.compiled, effort, RARE)
-        columns = known.columns
-        checks = [
-            PartCheck(
-                (columns[part.first],) if part.first == part.last else (columns[part.first], columns[part.last]),
-                part.counted,
-                part.density,
-                int(part.forward_rows),
-            )
-            for part in parts
-        ]
-        star = known.star
-        if star is not None and answer.density * self.pairs.rows < RARE:
-            own = self.crossed(star.box.filters)
-            assert isinstance(own, CompiledCrossed)
-            checks.append(_check(star, kernel.ask(own.compiled, effort, 0.0)[0]))
-        return known.improve(answer, checks)
+        rays = None if star is None else (tuple(sorted(star.filters)), star.rows / box.rows)
+        return box.improve(*kernel.ask(crossed.compiled, rays, effort, RARE))
 
-    def kept(self, pair: tuple[int, int], make: Callable[[], FloatArray]) -> FloatArray:
+    def cached(self, pair: tuple[int, int], make: Callable[[], FloatArray]) -> FloatArray:
         """A table about two columns that is made when it is first asked for."""
-        if pair not in self._kept:
-            self._kept[pair] = make()
-        return self._kept[pair]
+        if pair not in self._cache:
+            self._cache[pair] = make()
+        return self._cache[pair]
 
     def filter_counts(self, item: Filter) -> FilterCounts:
         """What counts say of one filter, found once while the filter is kept."""
         derived = item.constraint.derived
         counts: FilterCounts | None = derived.get(self)
         if counts is None:
-            counts = derived[self] = self._counted(item)
+            counts = derived[self] = self._count(item)
         return counts
 
-    def _counted(self, item: Filter) -> FilterCounts:
+    def _count(self, item: Filter) -> FilterCounts:
         constraint, column = item.constraint, self._columns[item.positions]
         weights = flat_weights(constraint)
         if self._module is None:
             inside: BoolArray = weights if weights.dtype == np.bool_ else weights > 0
-            split = inside is not weights and not np.array_equal(inside, weights == 1.0)
-            rows = None if split else int(np.add.reduce(self.pairs.counts[column][inside]))
+            is_split = inside is not weights and not np.array_equal(inside, weights == 1.0)
+            rows = None if is_split else int(np.add.reduce(self.pairs.counts[column][inside]))
             return FilterCounts(rows, int(np.count_nonzero(weights)))
-        reading_of = item.positions, constraint.radices, constraint.start == FREE, constraint.listed
-        reading, most, values, parts = self._module.reading(self._tables, column, weights, *reading_of)
-        return FilterCounts(None if parts else most, values, reading)
+        reading, most, values, split_codes = self._module.reading(
+            self._tables,
+            column,
+            weights,
+            item.positions,
+            constraint.radices,
+            constraint.start == FREE,
+            constraint.listed,
+        )
+        return FilterCounts(None if split_codes else most, values, reading)
 
     def crossed(self, filters: Sequence[Filter]) -> Crossed | CompiledCrossed:
         """The filters of a box among the counts."""
@@ -245,6 +243,10 @@ class Counts:
             return Crossed.by_numpy(self.pairs, self._sums, list(zip(columns, filters, strict=True)))
         readings = tuple([(item.constraint.derived.get(self) or self.filter_counts(item)).reading for item in filters])
         return CompiledCrossed(self._module, readings, self.pairs, self._sums, columns)
+
+    def _hinted(self, part: KnownPart) -> Box:
+        """A part of a box; with hints if it is a star, since pairs have too few filters to need them."""
+        return Box(part.box.filters, (), self.crossed(part.box.filters)) if part.is_star else part.box
 
     def table(self, filters: Sequence[Filter]) -> FloatArray | None:
         """The density of every code of one filter, or of every two codes of two, by the rows that have them.
@@ -259,41 +261,46 @@ class Counts:
         counts = self.pairs.code_by_code(*columns) if len(filters) == 2 else None
         return None if counts is None else counts * np.multiply.outer(*weights) / self.pairs.rows
 
-    def known(self, box: Box) -> Known:
+    def of_box(self, box: Box) -> BoxCounts:
         """What the counts say of a box that has filters."""
-        rows, crossed = self.pairs.rows, self.crossed(box.filters)
-        columns = tuple([self._columns[item.positions] for item in box.filters])
-        least, most, one, two, counted = crossed.bounds()
+        rows, filters = self.pairs.rows, box.filters
+        columns = tuple([self._columns[item.positions] for item in filters])
+        if len(filters) == 1 and (counted := self.filter_counts(filters[0]).rows) is not None:
+            share = counted / rows
+            answer: Answer | None = _answer_of(box, share, counted=True)
+            return BoxCounts(box, rows, share, share, columns, columns, answer, (), [(0, 0, counted)])
+        crossed = self.crossed(filters)
+        least, most, one, two, counted_parts = crossed.bounds()
         tightest: tuple[int, ...] = (columns[one],) if one == two else (columns[one], columns[two])
         if isinstance(crossed, CompiledCrossed):
             stars = crossed.stars
         else:
-            stars = self._wide.stars(list(zip(columns, box.filters, strict=True)))
-        whole = None
+            stars = self._wide.stars(list(zip(columns, filters, strict=True)))
+        star_of_all = None
         for star in stars:
-            if len(star.places) == len(columns):
-                least, whole = max(least, star.least), star
+            if len(star.filters) == len(columns):
+                least, star_of_all = max(least, star.least), star
             if star.most < most:
-                most, tightest = star.most, tuple([columns[place] for place in star.places])
+                most, tightest = star.most, tuple([columns[index] for index in star.filters])
         least = min(most, least)
         answer = None
         if least == most:
             answer = _answer_of(box, most / rows, counted=True)
-        elif whole is not None:
-            answer = _answer_of(box, min(max(whole.rows, least), most) / rows, counted=False)
+        elif star_of_all is not None:
+            answer = _answer_of(box, min(max(star_of_all.rows, least), most) / rows, counted=False)
         elif len(columns) == 1:
-            share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
+            share = float(self.pairs.counts[columns[0]] @ filters[0].constraint.weights) / rows
             answer = _answer_of(box, share, counted=False)
-        hinted = Box(box.filters, box.texts, crossed)
-        return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer, tuple(stars), counted)
+        hinted = Box(filters, box.texts, crossed)
+        return BoxCounts(hinted, rows, least / rows, most / rows, columns, tightest, answer, stars, counted_parts)
 
 
-def _check(part: FilterDensity, answer: Answer) -> PartCheck:
-    return PartCheck(part.columns, part.density, answer.density, answer.forward_rows)
+def _check(part: KnownPart, answer: Answer) -> PartDensity:
+    return part.filters, part.density, answer.density, answer.forward_rows
 
 
-def _parts(known: Known, crossed: Crossed) -> list[FilterDensity]:
-    """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
+def _parts(crossed: Crossed) -> list[tuple[tuple[int, ...], float]]:
+    """The rarest filter, and the pairs of filters that have most to do with each other, where these are known."""
     is_known = crossed.most <= NEAR * crossed.least
     counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
     alone = counts.diagonal()
@@ -304,13 +311,11 @@ def _parts(known: Known, crossed: Crossed) -> list[FilterDensity]:
         bonds = np.abs(np.log(counts[ones, twos] * crossed.rows / (alone[ones] * alone[twos])))
         strongest = np.argsort(-bonds, kind="stable")[:PAIRS_ASKED]
         parts += zip(ones[strongest].tolist(), twos[strongest].tolist(), strict=True)
-    return [_part(known, part, float(counts[part[0], part[-1]]) / crossed.rows) for part in parts]
+    return [(filters, float(counts[filters[0], filters[-1]]) / crossed.rows) for filters in parts]
 
 
-def _part(known: Known, chosen: Sequence[int], density: float) -> FilterDensity:
-    columns, filters = known.columns, known.box.filters
-    box = Box(tuple([filters[index] for index in chosen]))
-    return FilterDensity(tuple([columns[index] for index in chosen]), box, density)
+def _subbox(box: Box, filters: Sequence[int]) -> Box:
+    return Box(tuple([box.filters[index] for index in filters]))
 
 
 def _answer_of(box: Box, density: float, counted: bool) -> Answer:

@@ -22,39 +22,42 @@ class Sums:
     """The tables of pairs as running sums, so that the rows of many neighbouring buckets are read at once.
 
     Buckets are numbered through all members, each member's from ``first`` on. ``before[i, j]`` has the rows that are
-    in bucket ``i`` and in any of the buckets before ``j``, where two members are a pair that is ``known``.
+    in bucket ``j`` and in any of the buckets before ``i``, where two members are a pair that is ``known``: those of
+    neighbouring buckets ``j`` lie side by side, since a filter is asked about all of its own at once.
     """
 
     def __init__(self, pairs: Pairs) -> None:
         members = len(pairs.members)
         self.first = np.cumsum([0, *map(len, pairs.starts)])
         self.widths = [  # codes of each member's buckets
-            np.diff(own, append=len(pairs.counts[column]))
-            for column, own in zip(pairs.members, pairs.starts, strict=True)
+            np.diff(starts, append=len(pairs.counts[column]))
+            for column, starts in zip(pairs.members, pairs.starts, strict=True)
         ]
         self._touches: WeakKeyDictionary[Constraint, Touch] = WeakKeyDictionary()
         self.known: BoolArray = np.zeros((members, members), dtype=bool)
         kind = np.int32 if pairs.rows * max(1, members) < 2**31 else np.int64
-        self.before: NDArray[Any] = np.zeros((self.first[-1], self.first[-1] + 1), dtype=kind)
-        inside = self.before[:, 1:]
+        self.before: NDArray[Any] = np.zeros((self.first[-1] + 1, self.first[-1]), dtype=kind)
+        inside = self.before[1:]
         for (one, two), table in pairs.tables.items():
             self.known[one, two] = self.known[two, one] = True
-            inside[self._own(one), self._own(two)] = table
-            inside[self._own(two), self._own(one)] = table.T
-        np.cumsum(inside, axis=1, out=inside)
+            inside[self._buckets_of(one), self._buckets_of(two)] = table
+            inside[self._buckets_of(two), self._buckets_of(one)] = table.T
+        np.cumsum(inside, axis=0, out=inside)
 
     def compiled(self, module: ModuleType, pairs: Pairs) -> object:
         """The same in the compiled ``module``'s hands, with the counts of every column."""
         alone = np.zeros(1, dtype=np.int64)
         columns = [
-            (-1, counts, alone, 0) if place is None else (place, counts, pairs.starts[place], int(self.first[place]))
-            for counts, place in zip(pairs.counts, map(pairs.place.get, range(len(pairs.counts))), strict=True)
+            (-1, counts, alone, 0)
+            if member is None
+            else (member, counts, pairs.starts[member], int(self.first[member]))
+            for counts, member in zip(pairs.counts, map(pairs.place.get, range(len(pairs.counts))), strict=True)
         ]
         sparse = [(table.column, table.other, table.starts, table.codes, table.rows) for table in pairs.sparse]
         return module.pairs(self.before, self.known, len(self.known), pairs.rows, columns, sparse)
 
-    def _own(self, place: int) -> slice:
-        return slice(int(self.first[place]), int(self.first[place + 1]))
+    def _buckets_of(self, member: int) -> slice:
+        return slice(int(self.first[member]), int(self.first[member + 1]))
 
     def touch(self, pairs: Pairs, column: int, item: Filter) -> Touch:
         """The filter in its column's buckets, found once while the filter is kept."""
@@ -65,9 +68,9 @@ class Sums:
 
     def together(self, buckets: IntArray, chosen: Sequence[IntArray]) -> NDArray[Any]:
         """The rows in each of ``buckets`` and in any of those that are ``chosen`` together: (buckets, choices)."""
-        runs = [_runs(each) for each in chosen]
-        starts, ends = (np.concatenate(each) for each in zip(*runs, strict=True))
-        sums: NDArray[Any] = self.before[buckets[:, None], ends] - self.before[buckets[:, None], starts]
+        runs = list(map(_runs, chosen))
+        starts, ends = map(np.concatenate, zip(*runs, strict=True))
+        sums: NDArray[Any] = self.before[ends, buckets[:, None]] - self.before[starts, buckets[:, None]]
         if len(starts) > len(chosen):  # (buckets, runs)
             sums = np.add.reduceat(sums, np.cumsum([0, *(len(run[0]) for run in runs[:-1])]), axis=1)
         return sums
@@ -92,22 +95,22 @@ class Touch:
 
     def __init__(self, pairs: Pairs, sums: Sums, column: int, item: Filter) -> None:
         self.column = column
-        self.place = pairs.place.get(column)
+        self.member = pairs.place.get(column)
         weights, counts = item.constraint.weights, pairs.counts[column]
         may = must = counts * weights
         if weights.dtype != np.bool_:
             may, must = counts * (weights > 0), counts * (weights == 1)
         self.most, self.least = int(may.sum()), int(must.sum())
-        if self.place is None:
+        if self.member is None:
             return
-        starts = pairs.starts[self.place]
+        starts = pairs.starts[self.member]
         if len(starts) < len(counts):
             may, must = np.add.reduceat(may, starts), np.add.reduceat(must, starts)
-        self.widths: IntArray = sums.widths[self.place]
+        self.widths: IntArray = sums.widths[self.member]
         self.inside = inside = np.flatnonzero(may)
-        self.buckets: IntArray = inside + sums.first[self.place]
+        self.buckets: IntArray = inside + sums.first[self.member]
         self.may, self.must = may[inside], must[inside]
-        self.rows = pairs.buckets[self.place][inside]
+        self.rows = pairs.buckets[self.member][inside]
         self.whole: IntArray = self.buckets[self.must == self.rows]
 
 
@@ -138,7 +141,7 @@ class Crossed:
     ) -> None:
         self.rows, self.most, self.least = pairs.rows, most, least
         self._sums, self._shares = sums, shares
-        self._places = [pairs.place.get(column) for column in columns]
+        self._members = [pairs.place.get(column) for column in columns]
         self._from = _starts_of(pairs, columns)
 
     @classmethod
@@ -146,7 +149,7 @@ class Crossed:
         """The filters on the columns at these indices."""
         columns = [column for column, _ in filters]
         touches = [sums.touch(pairs, column, item) for column, item in filters]
-        most, least = (np.array(each) for each in zip(*((touch.most, touch.least) for touch in touches), strict=True))
+        most, least = map(np.array, zip(*((touch.most, touch.least) for touch in touches), strict=True))
         crossed = cls(
             pairs,
             sums,
@@ -155,7 +158,7 @@ class Crossed:
             np.maximum(np.add.outer(least, least) - pairs.rows, 0),
             np.empty(_starts_of(pairs, columns)[-1]),
         )
-        inside = [index for index, touch in enumerate(touches) if touch.place is not None]
+        inside = [index for index, touch in enumerate(touches) if touch.member is not None]
         if len(inside) > 1 and most.min() > 0:
             crossed._cross(inside, [touches[index] for index in inside])
         np.fill_diagonal(crossed.most, most)
@@ -167,14 +170,15 @@ class Crossed:
         those that the other filter keeps for sure, all are kept but for those that the own may drop."""
         sums = self._sums
         buckets, may, drop = (
-            np.concatenate(each) for each in zip(*((t.buckets, t.may, t.rows - t.must) for t in touches), strict=True)
+            np.concatenate(arrays)
+            for arrays in zip(*((t.buckets, t.may, t.rows - t.must) for t in touches), strict=True)
         )
         cuts = np.cumsum([0, *(len(touch.buckets) for touch in touches[:-1])])
         touched = sums.together(buckets, [touch.buckets for touch in touches])
         most = np.add.reduceat(np.minimum(touched, may[:, None]), cuts, axis=0)
         surely = sums.together(buckets, [touch.whole for touch in touches])
         least = np.add.reduceat(np.maximum(surely - drop[:, None], 0), cuts, axis=0)
-        tables = np.array([touch.place for touch in touches])
+        tables = np.array([touch.member for touch in touches])
         both, known = np.ix_(inside, inside), sums.known[tables[:, None], tables]
         self.most[both] = np.where(known, np.minimum(most, most.T), self.most[both])
         self.least[both] = np.where(known, np.maximum(least, least.T), self.least[both])
@@ -184,7 +188,7 @@ class Crossed:
             shares[touch.inside[:, None], inside] = rows / touch.rows[:, None]
 
     def _table(self, index: int) -> FloatArray:
-        return self._shares[self._from[index] : self._from[index + 1]].reshape(-1, len(self._places))
+        return self._shares[self._from[index] : self._from[index + 1]].reshape(-1, len(self._members))
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
         """For each code of the column of one filter, about how often its bucket's rows pass the ``later`` filters.
@@ -192,12 +196,12 @@ class Crossed:
         That would be the product of what is known of each, if they had nothing to do with each other; they do, so it is
         the product's square root. None if nothing is known of any.
         """
-        place = self._places[index]
-        others = [other for other in later if self._are_pair(place, self._places[other])]
-        if place is None or not others or self.most.min() == 0:
+        member = self._members[index]
+        others = [other for other in later if self._are_pair(member, self._members[other])]
+        if member is None or not others or self.most.min() == 0:
             return None
         roots = np.sqrt(self._table(index)[:, others].prod(axis=1))
-        return np.repeat(roots, self._sums.widths[place])
+        return np.repeat(roots, self._sums.widths[member])
 
     def _are_pair(self, one: int | None, two: int | None) -> bool:
         """Whether the rows of two members were counted together."""
@@ -209,16 +213,16 @@ class Crossed:
         dropped = self.rows - self.least.diagonal()
         both = self.least - int(dropped.sum()) + (dropped + dropped[:, None])
         np.fill_diagonal(both, both.diagonal() - dropped)  # a filter with itself
-        tightest = divmod(int(self.most.argmin()), len(self._places))
+        tightest = divmod(int(self.most.argmin()), len(self._members))
         return RowBounds(max(0, int(both.max())), int(self.most.min()), *tightest, self._rarest_counted())
 
     def _rarest_counted(self) -> list[tuple[int, int, int]]:
         known = self.least == self.most
         rarest = []
-        for some in (known & np.eye(len(known), dtype=bool), np.triu(known, 1)):
-            counted = np.argwhere(some)
+        for candidates in (known & np.eye(len(known), dtype=bool), np.triu(known, 1)):
+            counted = np.argwhere(candidates)
             if len(counted):
-                one, two = counted[self.most[some].argmin()].tolist()
+                one, two = counted[self.most[candidates].argmin()].tolist()
                 rarest.append((one, two, int(self.most[one, two])))
         return rarest
 
@@ -249,11 +253,11 @@ class CompiledCrossed:
     def arrays(self) -> Crossed:
         """What was found, as arrays."""
         most, least, shares = self._module.crossed(self.compiled)
-        high, low = (np.frombuffer(each, dtype=np.int64).reshape(len(self._columns), -1) for each in (most, least))
+        high, low = (np.frombuffer(rows, dtype=np.int64).reshape(len(self._columns), -1) for rows in (most, least))
         return Crossed(self._pairs, self._sums, self._columns, high, low, np.frombuffer(shares))
 
 
 def _starts_of(pairs: Pairs, columns: Sequence[int]) -> list[int]:
     """Where the rows of each filter's column begin among the shares, and where they end."""
-    tables = [pairs.place.get(column) for column in columns]
-    return [0, *accumulate(0 if table is None else len(pairs.starts[table]) * len(columns) for table in tables)]
+    members = [pairs.place.get(column) for column in columns]
+    return [0, *accumulate(0 if member is None else len(pairs.starts[member]) * len(columns) for member in members)]

@@ -27,10 +27,10 @@ MOST_SUMS = 32  # that are kept, three numbers for each code
 class Star(NamedTuple):
     """A filter on a column with many values and some on columns that were counted with it: the rows that satisfy all.
 
-    ``places`` are those of the filters, the one on the wide column first. There are about ``rows``, between bounds.
+    ``filters`` are their indices, that of the one on the wide column first. There are about ``rows``, between bounds.
     """
 
-    places: tuple[int, ...]
+    filters: tuple[int, ...]
     rows: float
     least: int
     most: int
@@ -53,17 +53,21 @@ class WideColumns:
             tables = self._tables.get(column)
             if tables is None:
                 continue
-            rays = [(other, tables[own], each.constraint) for other, (own, each) in enumerate(filters) if own in tables]
+            rays = [
+                (other, tables[other_column], other_item.constraint)
+                for other, (other_column, other_item) in enumerate(filters)
+                if other_column in tables
+            ]
             if rays:
                 stars += self._stars(index, self._counts[column], item.constraint, rays)
         return stars
 
     def _stars(
-        self, index: int, counts: IntArray, own: Constraint, rays: Sequence[tuple[int, SparseTable, Constraint]]
+        self, index: int, counts: IntArray, centre: Constraint, rays: Sequence[tuple[int, SparseTable, Constraint]]
     ) -> list[Star]:
-        """The filter at ``place``, on a wide column whose codes have ``counts``, with each of the ``rays``, and all."""
-        codes = np.flatnonzero(own.weights)
-        weights, all_rows = own.weights[codes], counts[codes]
+        """The filter at ``index``, on a wide column whose codes have ``counts``, with each of the ``rays``, and all."""
+        codes = np.flatnonzero(centre.weights)
+        weights, all_rows = centre.weights[codes], counts[codes]
         sure = slice(None) if weights.dtype == np.bool_ else weights == 1
         of_rays = [self._rows(table, constraint, codes) for _, table, constraint in rays]
         stars = [
@@ -88,7 +92,7 @@ class WideColumns:
         if len(codes) <= FEW_CODES:
             return _rows_of(table, constraint, codes)
         chosen = slice(int(codes[0]), int(codes[-1]) + 1)
-        some: slice | IntArray = chosen if chosen.stop - chosen.start == len(codes) else codes
+        index: slice | IntArray = chosen if chosen.stop - chosen.start == len(codes) else codes
         key = constraint, table
         rows = self._sums.get(key)
         if rows is None:
@@ -97,9 +101,9 @@ class WideColumns:
                 self._sums = {}
             self._sums[key] = rows
         if rows.most is rows.mean:
-            kept = rows.most[some]
-            return _Rows(kept, kept, kept)
-        return _Rows(rows.most[some], rows.least[some], rows.mean[some])
+            counts = rows.most[index]
+            return _Rows(counts, counts, counts)
+        return _Rows(rows.most[index], rows.least[index], rows.mean[index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +133,11 @@ def _rows_of(table: SparseTable, constraint: Constraint, codes: IntArray) -> _Ro
     return _Rows(most, least, mean)
 
 
-def _sums(values: NDArray[Any], begins: IntArray, some: BoolArray) -> NDArray[Any]:
+def _sums(values: NDArray[Any], begins: IntArray, has_cells: BoolArray) -> NDArray[Any]:
     """The sum of each code's cells, from where they begin; 0 of a code that has none."""
-    if len(values) == len(begins) and some.all():  # one each
+    if len(values) == len(begins) and has_cells.all():  # one each
         return values
     sums = np.zeros(len(begins), dtype=values.dtype)
-    if some.any():
-        sums[some] = np.add.reduceat(values, begins[some])
+    if has_cells.any():
+        sums[has_cells] = np.add.reduceat(values, begins[has_cells])
     return sums

@@ -36,36 +36,70 @@ INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
 
 INLINE vec relu(vec v) { return (vec)((ivec)v & (v > 0)); }
 
-/* out[r] = init[from[r]] + in[r] @ w for a few rows and one tile of columns; w has `depth` rows. */
-INLINE void tile(int rows, const float *in, int in_stride, int depth, const float *w, int w_stride, const float *init,
-                 int init_stride, const int32_t *from, float *out, int out_stride) {
-    vec sum[TILE];
-    for (int r = 0; r < rows; r++) sum[r] = load(init + (size_t)from[r] * init_stride);
+/* out[r] = init[from[r]] + in[r] @ w for a few rows and `tiles` tiles of columns side by side; w has `depth` rows. */
+INLINE void tile(int rows, int tiles, const float *in, int in_stride, int depth, const float *w, int w_stride,
+                 const float *init, int init_stride, const int32_t *from, float *out, int out_stride) {
+    vec sum[2 * TILE];
+    for (int r = 0; r < rows; r++)
+        for (int t = 0; t < tiles; t++) sum[r * tiles + t] = load(init + (size_t)from[r] * init_stride + t * LANES);
     for (int i = 0; i < depth; i++, w += w_stride) {
-        vec weight = load(w);
-        for (int r = 0; r < rows; r++) sum[r] += in[(size_t)r * in_stride + i] * weight;
+        for (int t = 0; t < tiles; t++) {
+            vec weight = load(w + t * LANES);
+            for (int r = 0; r < rows; r++) sum[r * tiles + t] += in[(size_t)r * in_stride + i] * weight;
+        }
     }
-    for (int r = 0; r < rows; r++) store(out + (size_t)r * out_stride, sum[r]);
+    for (int r = 0; r < rows; r++)
+        for (int t = 0; t < tiles; t++) store(out + (size_t)r * out_stride + t * LANES, sum[r * tiles + t]);
 }
 
-/* The same for any number of rows and columns. Columns are computed in whole tiles, for which every row has room. */
-FAST static void product(int rows, int columns, const float *in, int in_stride, int depth, const float *w, int w_stride,
-                         const float *init, int init_stride, const int32_t *from, float *out, int out_stride) {
-    for (int c = 0; c < columns; c += LANES) {
+/* The same for any number of rows and columns. Columns are computed in whole tiles, for which every row has room. Several
+ * tiles are summed at a time as far as the registers go, because one sum waits for its last addition; with `wide` ones,
+ * that hold a vector each, two tiles of all rows. */
+INLINE void product_by(int wide, int rows, int columns, const float *in, int in_stride, int depth, const float *w,
+                       int w_stride, const float *init, int init_stride, const int32_t *from, float *out,
+                       int out_stride) {
+#define SUM(rows, tiles)                                                                                               \
+    tile(rows, tiles, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride)
+    for (int c = 0, tiles; c < columns; c += tiles * LANES) {
+        int beside = (columns - c + LANES - 1) / LANES;
+        tiles = rows == 1 && beside >= 4 ? 4 : (wide || rows <= 3) && beside >= 2 ? 2 : 1;
         for (int r = 0; r < rows; r += TILE) {
             const float *a = in + (size_t)r * in_stride;
             float *o = out + (size_t)r * out_stride + c;
             switch (rows - r) {
-            case 1: tile(1, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            case 2: tile(2, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            case 3: tile(3, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            case 4: tile(4, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            case 5: tile(5, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride); break;
-            default: tile(TILE, a, in_stride, depth, w + c, w_stride, init + c, init_stride, from + r, o, out_stride);
+            case 1: tiles == 4 ? SUM(1, 4) : tiles == 2 ? SUM(1, 2) : SUM(1, 1); break;
+            case 2: tiles == 2 ? SUM(2, 2) : SUM(2, 1); break;
+            case 3: tiles == 2 ? SUM(3, 2) : SUM(3, 1); break;
+            case 4: wide && tiles == 2 ? SUM(4, 2) : SUM(4, 1); break;
+            case 5: wide && tiles == 2 ? SUM(5, 2) : SUM(5, 1); break;
+            default: wide && tiles == 2 ? SUM(TILE, 2) : SUM(TILE, 1);
             }
         }
     }
+#undef SUM
 }
+
+#define PRODUCT(name, wide)                                                                                            \
+static void name(int rows, int columns, const float *in, int in_stride, int depth, const float *w, int w_stride,       \
+                 const float *init, int init_stride, const int32_t *from, float *out, int out_stride) {                \
+    product_by(wide, rows, columns, in, in_stride, depth, w, w_stride, init, init_stride, from, out, out_stride);      \
+}
+
+#ifdef CLONES
+FAST PRODUCT(product_in_any, 0)
+__attribute__((target("arch=x86-64-v4"))) PRODUCT(product_in_wide, 1)
+
+static int has_wide_registers(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+#define product(...) (has_wide_registers() ? product_in_wide(__VA_ARGS__) : product_in_any(__VA_ARGS__))
+#elif defined(__AVX512F__)
+PRODUCT(product, 1)
+#else
+FAST PRODUCT(product, 0)
+#endif
 
 /* e to the x, within two units in the last place; x at most 0. For vectors of any length. */
 #define EXPONENTIAL(name, vec, ivec)                                                                                   \

@@ -5,15 +5,15 @@
 #include "pairs.h"
 #include "stars.h"
 
-/* What each two filters keep together, at most and at least: (count, count). `shares` has rows for the buckets of each
- * filter that takes part in pairs, those of filter i at from[i], and a column for each filter. */
+/* What each two filters keep together, at most and at least: (count, count). Of two that are a pair, `touched` has how
+ * many rows of each bucket of the one the other touches: filter i has its rows for filter j from touched_rows(i, j) on. */
 typedef struct {
     PairTables *tables;
     int count;
     Reading **filter;
     int64_t *most, *least;
-    size_t *from;
-    double *shares;
+    size_t *from; /* where the rows of each filter begin */
+    int64_t *touched;
     PyObject *kept; /* the filters */
 } Crossed;
 
@@ -24,40 +24,60 @@ static void crossed_free(Crossed *own) {
     free(own->filter);
     free(own->most);
     free(own->from);
-    free(own->shares);
+    free(own->touched);
     free(own);
 }
 
 static void crossed_capsule_free(PyObject *capsule) { crossed_free(PyCapsule_GetPointer(capsule, CROSSED)); }
 
-static int64_t before_at(const Py_buffer *before, size_t place) {
-    return before->itemsize == 4 ? ((const int32_t *)before->buf)[place] : ((const int64_t *)before->buf)[place];
+static int64_t *touched_rows(const Crossed *crossed, int i, int j) {
+    return crossed->touched + crossed->from[i] + (size_t)j * crossed->filter[i]->column->buckets;
 }
 
-static int64_t rows_in(const Py_buffer *before, size_t row, const int *runs, int count, int first) {
-    int64_t found = 0;
-    for (int r = 0; r < count; r++)
-        found += before_at(before, row + first + runs[2 * r + 1]) - before_at(before, row + first + runs[2 * r]);
-    return found;
+/* How many rows of each of `buckets` buckets from `bucket` on are in any of the runs of buckets from `first` on. */
+FAST static void rows_in_runs(const PairTables *tables, size_t bucket, int buckets, size_t first, const int *runs,
+                              int count, int64_t *restrict rows) {
+    memset(rows, 0, (size_t)buckets * sizeof(int64_t));
+    for (int r = 0; r < count; r++) {
+        size_t low = (first + runs[2 * r]) * tables->width + bucket, high = (first + runs[2 * r + 1]) * tables->width + bucket;
+        if (tables->before.itemsize == 4) {
+            const int32_t *sums = tables->before.buf;
+            for (int b = 0; b < buckets; b++) rows[b] += sums[high + b] - sums[low + b];
+        } else {
+            const int64_t *sums = tables->before.buf;
+            for (int b = 0; b < buckets; b++) rows[b] += sums[high + b] - sums[low + b];
+        }
+    }
 }
 
-/* What filter i keeps beside filter j, bucket by bucket; shares (buckets of i, count) take how much of each j touches. */
+/* Of the buckets [begin, end) of a filter: no more rows than another filter touches are kept, nor than the own may keep;
+ * and of those that the other keeps for sure, all but those that the own may drop. */
+FAST static void keep_both(const Reading *own, int begin, int end, const int64_t *touched, const int64_t *sure,
+                           int64_t *most, int64_t *least) {
+    int64_t high = 0, low = 0;
+    for (int b = begin; b < end; b++) {
+        int64_t kept = sure[b - begin] - (own->column->rows[b] - own->must[b]);
+        high += touched[b - begin] < own->may[b] ? touched[b - begin] : own->may[b];
+        low += kept > 0 ? kept : 0;
+    }
+    *most = high;
+    *least = low;
+}
+
+/* Whether a filter keeps every bucket whole that it touches. */
+static int is_whole(const Reading *own) {
+    return own->wholes == own->touches && !memcmp(own->whole, own->touched, 2 * (size_t)own->wholes * sizeof(int));
+}
+
+/* What filter i, which touches some bucket, keeps beside filter j. */
 static void cross_two(const Crossed *crossed, int i, int j, int64_t *most, int64_t *least) {
     const Reading *own = crossed->filter[i], *other = crossed->filter[j];
-    const Py_buffer *before = &crossed->tables->before;
-    double *share = crossed->shares + crossed->from[i] + j;
-    int first = other->column->first;
-    *most = *least = 0;
-    for (int b = 0; b < own->column->buckets; b++, share += crossed->count) {
-        *share = 0;
-        if (!own->may[b]) continue;
-        size_t row = (size_t)(own->column->first + b) * crossed->tables->width;
-        int64_t rows = own->column->rows[b], touched = rows_in(before, row, other->touched, other->touches, first);
-        int64_t kept = rows_in(before, row, other->whole, other->wholes, first) - (rows - own->must[b]);
-        *most += touched < own->may[b] ? touched : own->may[b];
-        *least += kept > 0 ? kept : 0;
-        *share = (double)touched / (double)rows;
-    }
+    int begin = own->touched[0], end = own->touched[2 * own->touches - 1];
+    size_t bucket = (size_t)(own->column->first + begin), first = (size_t)other->column->first;
+    int64_t sure[own->column->buckets], *touched = touched_rows(crossed, i, j) + begin;
+    rows_in_runs(crossed->tables, bucket, end - begin, first, other->touched, other->touches, touched);
+    if (!is_whole(other)) rows_in_runs(crossed->tables, bucket, end - begin, first, other->whole, other->wholes, sure);
+    keep_both(own, begin, end, touched, is_whole(other) ? touched : sure, most, least);
 }
 
 /* Whether the counts of two filters' columns as a pair are known. */
@@ -128,8 +148,8 @@ static int read_filters(Crossed *own, PyObject *list) {
         room += filter->column->place < 0 ? 0 : (size_t)filter->column->buckets * count;
     }
     own->from[own->count] = room;
-    own->shares = malloc((room + 1) * sizeof(double));
-    return own->shares && own->count;
+    own->touched = malloc((room + 1) * sizeof(int64_t));
+    return own->touched && own->count;
 }
 
 /* The filter, or the two filters if `several`, of which the fewest rows are known; -1 if there are none. */
@@ -178,14 +198,31 @@ static PyObject *pairs_cross(PyObject *self, PyObject *list) {
     return NULL;
 }
 
+/* The share of the rows of each bucket of filter i that filter j touches, every `stride` numbers; 0 where i keeps none. */
+static void shares_of(const Crossed *crossed, int i, int j, double *shares, int stride) {
+    const Reading *own = crossed->filter[i];
+    const int64_t *touched = touched_rows(crossed, i, j);
+    for (int b = 0; b < own->column->buckets; b++)
+        shares[(size_t)b * stride] = own->may[b] ? (double)touched[b] / (double)own->column->rows[b] : 0.0;
+}
+
 /* crossed(crossed) -> (most, least, shares) as bytes. */
 static PyObject *pairs_crossed(PyObject *self, PyObject *capsule) {
     (void)self;
     const Crossed *own = PyCapsule_GetPointer(capsule, CROSSED);
     if (!own) return NULL;
-    Py_ssize_t items = (Py_ssize_t)own->count * own->count * (Py_ssize_t)sizeof(int64_t);
-    return Py_BuildValue("y#y#y#", (const char *)own->most, items, (const char *)own->least, items,
-                         (const char *)own->shares, (Py_ssize_t)(own->from[own->count] * sizeof(double)));
+    int count = own->count, is_empty = 0;
+    double *shares = calloc(own->from[count] + 1, sizeof(double));
+    if (!shares) return PyErr_NoMemory();
+    for (int i = 0; i < count; i++) is_empty |= own->filter[i]->most == 0;
+    for (int i = 0; !is_empty && i < count; i++)
+        for (int j = 0; j < count; j++)
+            if (i != j && are_pair(own, i, j)) shares_of(own, i, j, shares + own->from[i] + j, count);
+    Py_ssize_t items = (Py_ssize_t)count * count * (Py_ssize_t)sizeof(int64_t);
+    PyObject *found = Py_BuildValue("y#y#y#", (const char *)own->most, items, (const char *)own->least, items,
+                                    (const char *)shares, (Py_ssize_t)(own->from[count] * sizeof(double)));
+    free(shares);
+    return found;
 }
 
 #endif

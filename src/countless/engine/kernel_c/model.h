@@ -16,6 +16,9 @@ typedef struct {
     const float *out_bias; /* (padded(direct ? size : features)) */
     const float *tied;     /* (features, padded(size)) */
     const float *bias;     /* (padded(size)) */
+    const float *root_sums;    /* (layers, row): when everything is MASK, what the units [0, cut) add to the next layer */
+    const float *root_chances; /* (padded(size)): exponentials of the logits when everything is MASK */
+    double root_total;         /* their sum */
 } Position;
 
 typedef struct {
@@ -26,6 +29,7 @@ typedef struct {
     const float **weight; /* layers x (hidden, row): weight[l][i][j] leads from unit i to unit j of the next layer */
     const float **bias;   /* layers x (row) */
     const float *units;   /* (layers + 1, row): every unit of every layer when everything is MASK */
+    float *root;          /* what the positions know of the root, in one piece: see root.h */
 } Model;
 
 /* ---- memory that one walk uses, kept for the next unless it is more than MOST_KEPT bytes ---- */

@@ -33,6 +33,7 @@ static void kernel_free(Kernel *kernel) {
     views_free(&kernel->views);
     free(kernel->model.position);
     free(kernel->model.order);
+    free(kernel->model.root);
     free((void *)kernel->model.weight);
     free((void *)kernel->model.bias);
     free(kernel);
@@ -109,7 +110,11 @@ static int load_model(Kernel *kernel, PyObject *first, PyObject *units, PyObject
     }
     for (int p = 0; p < model->positions; p++)
         if (!load_position(kernel, PyList_GetItem(positions, p), &model->position[p])) return 0;
-    return load_order(model, order);
+    if (!load_order(model, order)) return 0;
+    int made = make_root(model);
+    if (made < 0) PyErr_SetString(PyExc_ValueError, "the cuts do not rise in the model's order");
+    if (made == 0) PyErr_NoMemory();
+    return made > 0;
 }
 
 static PyObject *kernel_load(PyObject *self, PyObject *args) {
@@ -267,14 +272,14 @@ static PyObject *traced_of(const Workspace *space, int count, int expand, const 
     return NULL;
 }
 
-static PyObject *run_trace(Kernel *kernel, Node *nodes, int count, int budget, double power, const double *offsets,
-                           const int64_t *labelled, int expand, int scatter) {
+static PyObject *run_trace(Kernel *kernel, Node *nodes, int count, const int64_t *budgets, double power,
+                           const double *offsets, const int64_t *labelled, int expand, int scatter) {
     int slots, status = NO_MEMORY;
     Buffer each = {0};
     Workspace *space = prepared(kernel, nodes, count, &slots);
     if (space) {
         Py_BEGIN_ALLOW_THREADS;
-        status = trace(&kernel->model, space, nodes, count, slots, budget, power, offsets, labelled, expand, scatter,
+        status = trace(&kernel->model, space, nodes, count, slots, budgets, power, offsets, labelled, expand, scatter,
                        &each);
         Py_END_ALLOW_THREADS;
     }
@@ -340,63 +345,81 @@ static PyObject *kernel_walk(PyObject *self, PyObject *args) {
     return answers;
 }
 
-/* ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows,
- * variance, [(first, last, known, found, rows) of each part]): see Counts.answers and adaptive. */
+/* ask(model, crossed, star, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited,
+ * rows, variance, [(filters, counted, found, rows) of each part]): see Counts.answers and adaptive. */
 static PyObject *kernel_ask(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *capsule, *filters, *offsets[2], *answer = NULL;
+    PyObject *capsule, *filters, *rays, *offsets[2], *answer = NULL;
     Effort effort;
     Py_buffer views[2];
     int held = 0;
-    if (!PyArg_ParseTuple(args, "OOiiddOOd", &capsule, &filters, &effort.budget, &effort.most, &effort.target,
+    if (!PyArg_ParseTuple(args, "OOOiiddOOd", &capsule, &filters, &rays, &effort.budget, &effort.most, &effort.target,
                           &effort.power, &offsets[0], &offsets[1], &effort.rare))
         return NULL;
     Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
     const Crossed *crossed = kernel ? PyCapsule_GetPointer(filters, CROSSED) : NULL;
     if (!crossed || !check_filters(&kernel->model, crossed)) return NULL;
+    int around[crossed->count];
+    Part star, parts[MOST_PARTS];
+    if (!read_star(rays, crossed, around, &star)) return NULL;
     while (held < 2 && view_of(offsets[held], &views[held], "d", kernel->model.positions)) held++;
     if (held == 2 && effort.budget < 1) PyErr_SetString(PyExc_ValueError, "the budget is at least 1");
     if (held == 2 && effort.budget > 0) {
         Plan plan = {0};
-        Part parts[1 + PAIRS_ASKED];
-        Result found;
+        Result result;
         int count = 0, status = NO_MEMORY;
         effort.offsets = views[0].buf;
         effort.again = views[1].buf;
         int possible = 1;
         for (int i = 0; i < crossed->count * crossed->count; i++) possible &= crossed->most[i] > 0;
+        star.hinted = possible;
         Workspace *space = space_for(kernel, kernel->model.positions);
         if (space && make_plan(&kernel->model, crossed, NULL, crossed->count, possible, &plan)) {
             Py_BEGIN_ALLOW_THREADS;
-            status = answer_question(&kernel->model, space, crossed, &effort, &plan, &found, parts, &count);
+            status = answer_question(&kernel->model, space, crossed, &effort, &star, &plan, &result, parts, &count);
             Py_END_ALLOW_THREADS;
         }
         give_space_back(kernel, space);
-        if (walked(status)) answer = question_answer(&plan, &found, parts, count);
+        if (walked(status)) answer = question_answer(&plan, &result, parts, count);
         plan_free(&plan);
     }
     while (held--) PyBuffer_Release(&views[held]);
     return answer;
 }
 
+/* The numbers of particles that the steps keep: each at least 1. */
+static int read_budgets(PyObject *array, int count, Py_buffer *budgets) {
+    if (!view_of(array, budgets, "lq", count)) return 0;
+    const int64_t *budget = budgets->buf;
+    int good = 1;
+    for (int n = 0; n < count; n++) good &= budget[n] >= 1 && budget[n] < INT32_MAX;
+    if (good) return 1;
+    PyErr_SetString(PyExc_ValueError, "the budget is at least 1");
+    PyBuffer_Release(budgets);
+    return 0;
+}
+
 static PyObject *kernel_trace(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *capsule, *list, *offsets, *labelled, *found = NULL;
-    int budget, expand, scatter, chain = 1;
+    PyObject *capsule, *list, *offsets, *labelled, *particles, *found = NULL;
+    int expand, scatter, chain = 1;
     double power;
-    if (!PyArg_ParseTuple(args, "OidOOOpp", &capsule, &budget, &power, &offsets, &list, &labelled, &expand, &scatter))
+    if (!PyArg_ParseTuple(args, "OOdOOOpp", &capsule, &particles, &power, &offsets, &list, &labelled, &expand, &scatter))
         return NULL;
     Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
     Steps steps;
-    Py_buffer labels;
+    Py_buffer labels, budgets;
     if (!kernel) return NULL;
-    if (read_steps(kernel, list, budget, offsets, &steps)) {
+    if (read_steps(kernel, list, 1, offsets, &steps)) {
         for (int n = 0; n < steps.count; n++) chain &= steps.node[n].depth == n;
         if (!chain || !steps.count)
             PyErr_SetString(PyExc_ValueError, "a trace takes the steps of one question");
         else if (view_of(labelled, &labels, "lq", steps.count)) {
-            found = run_trace(kernel, steps.node, steps.count, budget, power, steps.offsets.buf, labels.buf, expand,
-                              scatter);
+            if (read_budgets(particles, steps.count, &budgets)) {
+                found = run_trace(kernel, steps.node, steps.count, budgets.buf, power, steps.offsets.buf, labels.buf,
+                                  expand, scatter);
+                PyBuffer_Release(&budgets);
+            }
             PyBuffer_Release(&labels);
         }
     }
@@ -408,13 +431,13 @@ static PyMethodDef METHODS[] = {
     {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions, order) -> model"},
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows, variance)]"},
     {"trace", kernel_trace, METH_VARARGS,
-     "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
+     "trace(model, budgets, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"marked_sum", evidence_sum, METH_VARARGS, "marked_sum(numbers, marks) -> the sum of the numbers that are marked"},
     {"common_rows", row_sets_common, METH_O, "common_rows([bits of each set]) -> rows in all sets"},
     {"first_two", row_sets_first_two, METH_VARARGS, "first_two(codes, order, out): the first two rows of each code"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
     {"ask", kernel_ask, METH_VARARGS,
-     "ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows, variance, parts)"},
+     "ask(model, crossed, star, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows, variance, parts)"},
     {"digits", digit_tables, METH_VARARGS, "digits(weights, radices, listed) -> [(weights, next)]"},
     {"pairs", pairs_load, METH_VARARGS, "pairs(before, known, members, rows, [(place, counts, starts, first)], sparse) -> tables"},
     {"reading", pairs_reading, METH_VARARGS,

@@ -78,7 +78,7 @@ static int read_pair_column(PyObject *item, PairTables *tables, PairColumn *own)
     }
     const int64_t *begin = own->starts.buf, *rows = own->counts.buf;
     int good = own->place < tables->members && own->first >= 0 && own->buckets > 0 && begin[0] == 0 &&
-               (own->place < 0 || (size_t)(own->first + own->buckets) < tables->width);
+               (own->place < 0 || (size_t)(own->first + own->buckets) <= tables->width);
     for (int b = 0; good && b < own->buckets; b++) {
         int64_t end = b + 1 < own->buckets ? begin[b + 1] : own->codes;
         good = begin[b] <= end && end <= own->codes;
@@ -119,13 +119,14 @@ static PyObject *pairs_load(PyObject *self, PyObject *args) {
         tables->held = 2;
     if (good) {
         size_t items = (size_t)(tables->before.len / tables->before.itemsize);
-        while (tables->width * (tables->width + 1) < items) tables->width++; /* (width, width + 1) */
-        tables->width++;
+        while (tables->width * (tables->width + 1) < items) tables->width++; /* (width + 1, width) */
         tables->rows = rows;
         tables->columns = (int)PyList_Size(list);
         tables->column = calloc((size_t)tables->columns + 1, sizeof(PairColumn));
         good = tables->column != NULL;
         if (!good) PyErr_NoMemory();
+        if (good && !(good = tables->width * (tables->width + 1) == items))
+            PyErr_SetString(PyExc_ValueError, "the running sums of pairs are not of (width + 1, width)");
     }
     for (int c = 0; good && c < tables->columns; c++)
         good = read_pair_column(PyList_GetItem(list, c), tables, &tables->column[c]);

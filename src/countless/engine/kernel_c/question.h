@@ -30,11 +30,16 @@ typedef struct {
     const double *offsets, *again;
 } Effort;
 
+/* Some filters of a question: their density in the table, and what the model says. */
 typedef struct {
-    int first, last; /* filters: one, or two */
-    double known;    /* density, by the counts */
-    Result found;
+    const int *filter;
+    int count, hinted;
+    int two[2]; /* the filters of a part of one or two */
+    double density;
+    Result walked;
 } Part;
+
+#define MOST_PARTS (PAIRS_ASKED + 2) /* pairs, the rarest filter and a star */
 
 static void plan_free(Plan *plan) {
     free(plan->node);
@@ -56,6 +61,18 @@ static int list_reads(const Model *model, const Crossed *crossed, const int *som
     return held;
 }
 
+/* Of the buckets [begin, end) of a filter, the root of the product of the shares that others touch; 0 where it keeps none. */
+FAST static void roots_of(const Reading *own, int begin, int end, const int64_t *const *touched, int others, double *roots) {
+    for (int b = begin; b < end; b++) roots[b] = own->may[b] ? 1.0 : 0.0;
+    for (int o = 0; o < others; o++) {
+        for (int b = begin; b < end; b++) {
+            double rows = (double)(own->column->rows[b] ? own->column->rows[b] : 1);
+            roots[b] *= (double)touched[o][b] / rows;
+        }
+    }
+    for (int b = begin; b < end; b++) roots[b] = sqrt(roots[b]);
+}
+
 /* For each symbol at the first position of a filter, MASK last, about how often the filters that are read later hold
  * too: the root of the product of their shares among the rows of a code's bucket, and the most that a code with this
  * symbol has. 0 if nothing is known of any. */
@@ -67,19 +84,19 @@ static int hint_of(const Crossed *crossed, const Read *reads, int count, int pla
         if (!seen) others[held++] = other;
     }
     if (!held) return 0;
-    const PairColumn *column = crossed->filter[index]->column;
-    const int64_t *start = column->starts.buf;
-    const double *row = crossed->shares + crossed->from[index];
-    int64_t each = (column->codes + symbols - 1) / symbols;
+    const Reading *own = crossed->filter[index];
+    const int64_t *start = own->column->starts.buf, *touched[count];
+    int64_t each = (own->column->codes + symbols - 1) / symbols;
+    int begin = own->touched[0], end = own->touched[2 * own->touches - 1];
+    double roots[own->column->buckets];
+    for (int o = 0; o < held; o++) touched[o] = touched_rows(crossed, index, others[o]);
+    roots_of(own, begin, end, touched, held, roots);
     for (int64_t v = 0; v < symbols; v++) hint[v] = LEAST_HINT;
     hint[symbols] = 1.0;
-    for (int b = 0; b < column->buckets; b++, row += crossed->count) {
-        int64_t end = b + 1 < column->buckets ? start[b + 1] : column->codes;
-        double product = 1.0;
-        for (int o = 0; o < held; o++) product *= row[others[o]];
-        double root = sqrt(product);
-        for (int64_t code = start[b], symbol = code / each; code < end; symbol++) {
-            hint[symbol] = root > hint[symbol] ? root : hint[symbol];
+    for (int b = begin; b < end; b++) {
+        int64_t last = b + 1 < own->column->buckets ? start[b + 1] : own->column->codes;
+        for (int64_t code = start[b], symbol = code / each; code < last; symbol++) {
+            hint[symbol] = roots[b] > hint[symbol] ? roots[b] : hint[symbol];
             code = (symbol + 1) * each;
         }
     }
@@ -117,8 +134,8 @@ static int make_plan(const Model *model, const Crossed *crossed, const int *some
 }
 
 /* The answer of a plan, by as many particles as it needs. */
-static int walk_plan(const Model *model, Workspace *space, const Plan *plan, const Effort *effort, Result *found) {
-    *found = (Result){.density = 1.0, .exact = 1, .most = 1};
+static int walk_plan(const Model *model, Workspace *space, const Plan *plan, const Effort *effort, Result *answer) {
+    *answer = (Result){.density = 1.0, .exact = 1, .most = 1};
     if (!plan->count) return DONE;
     Result *results = calloc((size_t)plan->count, sizeof(Result)), *last = results + plan->count - 1;
     if (!results) return NO_MEMORY;
@@ -131,7 +148,7 @@ static int walk_plan(const Model *model, Workspace *space, const Plan *plan, con
         status = walk(model, space, plan->node, plan->count, plan->slots, budget, effort->power, effort->again, results);
         last->rows += rows;
     }
-    *found = *last;
+    *answer = *last;
     free(results);
     return status;
 }
@@ -151,7 +168,7 @@ static int list_parts(const Crossed *crossed, Part *parts) {
         if (counts[i * count + i] < counts[rarest * count + rarest]) rarest = i;
     int diagonal = rarest * count + rarest;
     if ((double)crossed->most[diagonal] <= NEAR * (double)crossed->least[diagonal])
-        parts[held++] = (Part){.first = rarest, .last = rarest, .known = counts[diagonal] / rows};
+        parts[held++] = (Part){.count = 1, .two = {rarest}, .density = counts[diagonal] / rows};
     Part *pairs = parts + held;
     int strongest = 0;
     for (int i = 0; i < count; i++) {
@@ -168,28 +185,48 @@ static int list_parts(const Crossed *crossed, Part *parts) {
                 pairs[k] = pairs[k - 1];
             }
             bond[at] = own;
-            pairs[at] = (Part){.first = i, .last = j, .known = counts[p] / rows};
+            pairs[at] = (Part){.count = 2, .two = {i, j}, .density = counts[p] / rows};
         }
     }
     free(counts);
-    return held + strongest;
+    held += strongest;
+    for (int p = 0; p < held; p++) parts[p].filter = parts[p].two;
+    return held;
 }
 
-/* The answer of all filters and, if it has few rows, that of its parts. */
+/* The answer of all filters and, if it has few rows, that of its parts; a `star` of filters is one of them. */
 static int answer_question(const Model *model, Workspace *space, const Crossed *crossed, const Effort *effort,
-                           Plan *plan, Result *found, Part *parts, int *held) {
-    int status = walk_plan(model, space, plan, effort, found);
+                           const Part *star, Plan *plan, Result *answer, Part *parts, int *held) {
+    int status = walk_plan(model, space, plan, effort, answer);
     *held = 0;
-    if (status != DONE || !(found->density * (double)crossed->tables->rows < effort->rare)) return status;
+    if (status != DONE || !(answer->density * (double)crossed->tables->rows < effort->rare)) return status;
     if ((*held = list_parts(crossed, parts)) < 0) return NO_MEMORY;
+    if (star->count) parts[(*held)++] = *star;
     for (int p = 0; status == DONE && p < *held; p++) {
         Plan own = {0};
-        int some[] = {parts[p].first, parts[p].last};
-        if (!make_plan(model, crossed, some, 1 + (parts[p].first != parts[p].last), 0, &own)) status = NO_MEMORY;
-        else status = walk_plan(model, space, &own, effort, &parts[p].found);
+        if (!make_plan(model, crossed, parts[p].filter, parts[p].count, parts[p].hinted, &own)) status = NO_MEMORY;
+        else status = walk_plan(model, space, &own, effort, &parts[p].walked);
         plan_free(&own);
     }
     return status;
+}
+
+/* The filters and the density of a star, from its tuple or None. `filters` has room for all. */
+static int read_star(PyObject *item, const Crossed *crossed, int *filters, Part *star) {
+    PyObject *list;
+    *star = (Part){.filter = filters};
+    if (item == Py_None) return 1;
+    if (!PyArg_ParseTuple(item, "O!d", &PyTuple_Type, &list, &star->density)) return 0;
+    Py_ssize_t count = PyTuple_Size(list);
+    int good = count > 0 && count <= crossed->count;
+    for (int f = 0; good && f < count; f++) {
+        long filter = PyLong_AsLong(PyTuple_GetItem(list, f));
+        good = filter >= 0 && filter < crossed->count && (!f || filter > filters[f - 1]);
+        filters[f] = (int)filter;
+    }
+    star->count = good ? (int)count : 0;
+    if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a star is not of rising filters of the question");
+    return good;
 }
 
 /* Whether the filters read positions of the model, each once, as it has them; their tables are made. */
@@ -214,19 +251,26 @@ static int check_filters(const Model *model, const Crossed *crossed) {
     return 1;
 }
 
-static PyObject *question_answer(const Plan *plan, const Result *found, const Part *parts, int held) {
+/* (filters, counted, found, rows): a part's filters, its density by the counts and by the model, and the rows it took. */
+static PyObject *part_answer(const Part *part) {
+    PyObject *filters = PyTuple_New(part->count);
+    for (int f = 0; filters && f < part->count; f++) PyTuple_SetItem(filters, f, PyLong_FromLong(part->filter[f]));
+    if (!filters) return NULL;
+    return Py_BuildValue("NddL", filters, part->density, part->walked.density, (long long)part->walked.rows);
+}
+
+static PyObject *question_answer(const Plan *plan, const Result *answer, const Part *parts, int held) {
     PyObject *checks = PyTuple_New(held), *visited = PyTuple_New(plan->count);
     for (int n = 0; visited && n < plan->count; n++)
         PyTuple_SetItem(visited, n, PyLong_FromLong(plan->node[n].position));
     for (int p = 0; checks && p < held; p++) {
-        const Part *own = &parts[p];
-        PyObject *check = Py_BuildValue("iiddd", own->first, own->last, own->known, own->found.density, own->found.rows);
+        PyObject *check = part_answer(&parts[p]);
         if (check) PyTuple_SetItem(checks, p, check);
         else Py_CLEAR(checks);
     }
     if (checks && visited)
-        return Py_BuildValue("dOiNddN", found->density, found->exact ? Py_True : Py_False, found->most, visited,
-                             found->rows, found->variance, checks);
+        return Py_BuildValue("dOiNLdN", answer->density, answer->exact ? Py_True : Py_False, answer->most, visited,
+                             (long long)answer->rows, answer->variance, checks);
     Py_XDECREF(checks);
     Py_XDECREF(visited);
     return NULL;

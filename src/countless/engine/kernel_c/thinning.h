@@ -179,6 +179,18 @@ FAST static void row_sizes(int width, double power, float scale, const float *fa
     }
 }
 
+FAST static double row_sum(int width, const float *sizes) {
+    vec sums = {0};
+    double total = 0;
+    for (int v = 0; v < width; v += LANES) sums += load(sizes + v);
+    for (int lane = 0; lane < LANES; lane++) total += sums[lane];
+    return total;
+}
+
+FAST static void scale_row(int width, float scale, float *sizes) {
+    for (int v = 0; v < width; v++) sizes[v] *= scale;
+}
+
 /* Sums of blocks of LANES inclusion probabilities, min(1, size / c). */
 FAST static void block_sums(int blocks, const float *sizes, float scale, double *sums) {
     for (int b = 0; b < blocks; b++, sizes += LANES) {

@@ -49,11 +49,13 @@ static int relabel(Workspace *space, int before, int size, int count) {
     return labels;
 }
 
-/* Walk `count` steps, of which labelled[n] tells whether it gives labels. The particles after step n are at level
- * n + 1. The last step is not thinned; unless `expand`, it is summed: level `count` is then as if it were not there,
- * and `each` has the masses of the particles before it. If `scatter`, so is all thinning. */
-static int trace(const Model *model, Workspace *space, const Node *nodes, int count, int slots, int budget,
-                 double power, const double *offsets, const int64_t *labelled, int expand, int scatter, Buffer *each) {
+/* Walk `count` steps, of which labelled[n] tells whether it gives labels, and budgets[n] how many particles it keeps. The
+ * particles after step n are at level n + 1. The last step is not thinned; unless `expand`, it is summed: level `count`
+ * is then as if it were not there, and `each` has the masses of the particles before it. If `scatter`, so is all
+ * thinning. */
+static int trace(const Model *model, Workspace *space, const Node *nodes, int count, int slots,
+                 const int64_t *budgets, double power, const double *offsets, const int64_t *labelled, int expand,
+                 int scatter, Buffer *each) {
     if (plant_root(model, space, slots) != DONE) return NO_MEMORY;
     for (int n = 0; n < count; n++) {
         const Node *node = &nodes[n];
@@ -68,17 +70,25 @@ static int trace(const Model *model, Workspace *space, const Node *nodes, int co
             if ((status = spread(model, space, node, slots, grow, &sum, &variance, &allowed, sums)) != DONE) return status;
         }
         if (!grow) break;
-        if (allowed && (children = list_children(model, space, node, slots, allowed)) < 0) return NO_MEMORY;
-        if (children && (labels || labelled[n]) && !inherit(space, level, children)) return NO_MEMORY;
-        if (children && labelled[n] && !(labels = relabel(space, labels, model->position[node->position].size, children)))
-            return NO_MEMORY;
-        int kept = children;
-        if (children > budget && !last) {
-            uint8_t *marks = scatter ? reserve(&space->marks, children) : NULL;
-            if (scatter && !marks) return NO_MEMORY;
-            kept = thin(space, children, budget, power, offsets[n], node->hint, labels, marks);
+        int thinned = allowed > budgets[n] && !last, kept;
+        if (thinned && sum > 0 && !labelled[n] && !scatter) { /* labels stay as they are: no list of children is needed */
+            kept = choose(model, space, node, slots, (int)budgets[n], power, offsets[n]);
+            if (kept < 0 || (labels && !inherit(space, level, kept))) return NO_MEMORY;
+        } else {
+            if (allowed && (children = list_children(model, space, node, slots, allowed)) < 0) return NO_MEMORY;
+            if (children && (labels || labelled[n]) && !inherit(space, level, children)) return NO_MEMORY;
+            if (children && labelled[n] &&
+                !(labels = relabel(space, labels, model->position[node->position].size, children)))
+                return NO_MEMORY;
+            kept = children;
+            thinned = children > budgets[n] && !last;
+            if (thinned) {
+                uint8_t *marks = scatter ? reserve(&space->marks, children) : NULL;
+                if (scatter && !marks) return NO_MEMORY;
+                kept = thin(space, children, (int)budgets[n], power, offsets[n], node->hint, labels, marks);
+            }
         }
-        if (kept < 0 || descend(model, space, node, slots, kept, kept < children, 0) != DONE) return NO_MEMORY;
+        if (kept < 0 || descend(model, space, node, slots, kept, thinned, 0) != DONE) return NO_MEMORY;
         Level *below = &space->level[n + 1];
         below->labels = labels;
         int32_t *label = reserve(&below->label, (size_t)(kept + 1) * sizeof(int32_t));

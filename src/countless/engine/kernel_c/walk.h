@@ -13,24 +13,22 @@
 #ifndef COUNTLESS_WALK_H
 #define COUNTLESS_WALK_H
 
+#include "root.h"
 #include "thinning.h"
 
 /* ---- levels ---- */
-
-static const int32_t NOBODY[1] = {0};
 
 static float *units_of(const Level *level, int layer) {
     return (float *)level->units.data + (size_t)layer * level->count * level->width;
 }
 
 /* What the units [0, cut) of `layer` add up to in `columns` columns from `w` on, for every particle of level `depth`.
- * Each ancestor's share is computed once. Returns the sums, `columns` padded wide. */
-static float *ancestral_product(const Model *model, Workspace *space, int depth, int cut, int layer, int columns,
-                                const float *w, int w_stride, const float *bias) {
-    int width = padded(columns);
-    const float *init = bias;
-    int init_stride = 0;
-    for (int d = 0; d <= depth; d++) {
+ * Each ancestor's share is computed once; `init` has the sums of those before the level `first`. Returns the sums,
+ * `columns` padded wide. */
+static float *ancestral_product(const Model *model, Workspace *space, int first, int depth, int cut, int layer,
+                                int columns, const float *w, int w_stride, const float *init) {
+    int width = padded(columns), init_stride = 0;
+    for (int d = first; d <= depth; d++) {
         const Level *level = &space->level[d];
         float *out = reserve(&space->sums[d % 2], (size_t)level->count * width * sizeof(float));
         if (!out) return NULL;
@@ -63,11 +61,12 @@ static int extend(const Model *model, Workspace *space, int depth, int cut) {
         init = out;
         init_stride = stride;
     }
-    int offset = begin - level->low;
+    int offset = begin - level->low; /* the root has all units, so that this is a level below it */
+    const float *root = model->position[space->level[1].position].root_sums + begin;
     activate(level->count, columns, stream, NULL, stride, units_of(level, 0) + offset, level->width);
     for (int layer = 0; layer < model->layers; layer++) {
-        float *sums = ancestral_product(model, space, depth, cut, layer, columns, model->weight[layer] + begin,
-                                        model->row, model->bias[layer] + begin);
+        float *sums = ancestral_product(model, space, 1, depth, cut, layer, columns, model->weight[layer] + begin,
+                                        model->row, root + (size_t)layer * model->row);
         if (!sums) return 0;
         activate(level->count, columns, sums, layer % 2 ? stream : NULL, stride, units_of(level, layer + 1) + offset,
                  level->width);
@@ -114,14 +113,14 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
     const Position *position = &model->position[node->position];
     int size = position->size, width = padded(size), stride = padded(size + 1), count = level->count;
     const double *mass = level->mass.data, *chance = level->chance.data;
-    float *rows = ancestral_product(model, space, node->depth, position->cut, model->layers,
-                                    position->direct ? size : model->features, position->out,
-                                    padded(position->direct ? size : model->features), position->out_bias);
+    int is_root = node->depth == 0, columns = position->direct ? size : model->features;
+    float *rows = is_root ? NULL : ancestral_product(model, space, 0, node->depth, position->cut, model->layers, columns,
+                                                     position->out, padded(columns), position->out_bias);
     float *chances = reserve(&space->chances, (size_t)(grow ? count : 1) * stride * sizeof(float));
     double *shares = reserve(&space->shares, (size_t)count * sizeof(double));
     float *logits = position->direct ? NULL : reserve(&space->logits, (size_t)TILE * width * sizeof(float));
     int64_t *allowed = reserve(&space->allowed, (size_t)node->states * sizeof(int64_t));
-    if (!rows || !chances || !shares || !allowed || (!position->direct && !logits)) return NO_MEMORY;
+    if ((!is_root && !rows) || !chances || !shares || !allowed || (!position->direct && !logits)) return NO_MEMORY;
     for (int64_t state = 0; state < node->states; state++) allowed[state] = -1; /* not counted yet */
     *sum = *variance = 0;
     *children = 0;
@@ -140,8 +139,8 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
             *children += 1;
             continue;
         }
-        const float *from = rows + (size_t)k * width;
-        if (!position->direct) {
+        const float *from = is_root ? NULL : rows + (size_t)k * width;
+        if (!is_root && !position->direct) {
             if (k >= first_ready + ready) {
                 int features = padded(model->features);
                 first_ready = k;
@@ -153,7 +152,8 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
             from = logits + (size_t)(k - first_ready) * width;
         }
         const double *weights = node->weights + state * (size + 1);
-        shares[k] = mass[k] / exponentials(width, from, own);
+        if (is_root) memcpy(own, position->root_chances, width * sizeof(float));
+        shares[k] = mass[k] / (is_root ? position->root_total : exponentials(width, from, own));
         if (stride > width) memset(own + width, 0, (stride - width) * sizeof(float));
         if (allowed[state] < 0) allowed[state] = count_positive(size, weights);
         *children += allowed[state];
@@ -201,6 +201,18 @@ static int list_children(const Model *model, Workspace *space, const Node *node,
 
 #define MOST_SCALE 1e30 /* times a size it is still a number */
 
+/* As even_out, of rows of sizes whose particles have labels: the rows of a label are divided by the root of their sum. */
+static int even_out_rows(Workspace *space, const Level *level, int stride, float *sizes) {
+    const int32_t *label = level->label.data;
+    double *strata = reserve(&space->strata, (size_t)level->labels * sizeof(double));
+    if (!strata) return 0;
+    memset(strata, 0, level->labels * sizeof(double));
+    for (int k = 0; k < level->count; k++) strata[label[k]] += row_sum(stride, sizes + (size_t)k * stride);
+    for (int l = 0; l < level->labels; l++) strata[l] = strata[l] > 0 ? 1.0 / sqrt(strata[l]) : 0.0;
+    for (int k = 0; k < level->count; k++) scale_row(stride, (float)strata[label[k]], sizes + (size_t)k * stride);
+    return 1;
+}
+
 /* Choose about `keep` of the children without bias: one point falls into every unit of the line on which each child has
  * the length of its inclusion probability. Most blocks of children are passed over in one step. */
 static int choose(const Model *model, Workspace *space, const Node *node, int slots, int keep, double power,
@@ -211,8 +223,8 @@ static int choose(const Model *model, Workspace *space, const Node *node, int sl
     const double *shares = space->shares.data;
     const float *chances = space->chances.data;
     float *sizes = reserve(&space->child_size, (all + stride) * sizeof(float));
-    double *sums = reserve(&space->strata, (stride / LANES) * sizeof(double)), most = 0;
-    if (!sizes || !sums || !make_room(space, 2 * (int64_t)keep + 2)) return -1;
+    double most = 0;
+    if (!sizes || !make_room(space, 2 * (int64_t)keep + 2)) return -1;
     float *factors = sizes + all;
     for (int k = 0; k < count; k++) most = shares[k] > most ? shares[k] : most;
     int64_t known = -1;
@@ -224,6 +236,9 @@ static int choose(const Model *model, Workspace *space, const Node *node, int sl
         row_sizes(stride, power, (float)pow(shares[k] / most, power), factors, chances + (size_t)k * stride,
                   sizes + (size_t)k * stride);
     }
+    if (level->labels && !even_out_rows(space, level, stride, sizes)) return -1;
+    double *sums = reserve(&space->strata, (stride / LANES) * sizeof(double));
+    if (!sums) return -1;
     double c = float_threshold(sizes, count, stride, keep), edge = -offset, next = 0.0;
     float scale = (float)fmin(1.0 / c, MOST_SCALE);
     for (int k = 0; k < count; k++) {

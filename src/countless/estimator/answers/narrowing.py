@@ -56,7 +56,7 @@ def _narrowed_by_columns(
     if hits.count > FEW_HITS and not has_other_filters:
         part = _rarest_filter(runtimes.counts, box)
     else:
-        part = runtimes.known(Box(box.filters) if box.texts else box).rarest_part(whole=has_other_filters)
+        part = runtimes.box_counts(Box(box.filters) if box.texts else box).rarest_part(whole=has_other_filters)
     if part is None or part.rows >= narrowed.total:
         return narrowed
     if not has_other_filters and part.rows * hits.share > LARGE_PART * max(hits.count, 1):
