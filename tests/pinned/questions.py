@@ -193,7 +193,8 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     if hasattr(value, "__dataclass_fields__"):
-        return {name: plain(each) for name, each in vars(value).items() if name != "stages_ms"}
+        shown = {name: each for name, each in vars(value).items() if name != "stages_ms" and not name.startswith("_")}
+        return {name: plain(each) for name, each in shown.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if "__repr__" not in vars(type(value)):  # it would name an address
