@@ -152,7 +152,8 @@ class QuestionMethods:
             table_rows: As in :meth:`estimate`.
 
         Returns:
-            One estimate for each condition, in the same order. ``ms`` of each is its share of the time.
+            One estimate for each condition, in the same order. They are answered in groups; ``ms`` of each is its share
+            of its group's time.
 
         Raises:
             QueryError: One of the conditions cannot be answered. :meth:`answer_many` answers the others.
