@@ -93,7 +93,7 @@ def _rows_of(strings: Automaton, summary: Substrings) -> RowRange:
 
 
 @dataclass(frozen=True)
-class KnownPart:
+class CountedText:
     """Text that all strings of an automaton contain; with ``begins`` or ``ends`` they begin or end with it.
 
     ``rows`` contain it; if that count was scaled up from a sample, ``most`` is its upper bound.
@@ -106,7 +106,7 @@ class KnownPart:
     most: float
 
 
-def smallest_part(strings: Automaton, summary: Substrings, alone: bool) -> KnownPart | None:
+def smallest_part(strings: Automaton, summary: Substrings, alone: bool) -> CountedText | None:
     """The counted text with the fewest rows that all ``strings`` contain; None if there is none.
 
     Case-insensitive strings have none. If the filter stands ``alone``, a pattern that is a union of pieces has none
@@ -122,4 +122,4 @@ def smallest_part(strings: Automaton, summary: Substrings, alone: bool) -> Known
     piece = min(rows_of_piece, key=rows_of_piece.__getitem__)
     begins, ends = piece[0] == summary.begin, piece[-1] == summary.end
     text = reader.text(piece[begins : len(piece) - ends])
-    return KnownPart(text, begins, ends, rows_of_piece[piece], summary.most(rows_of_piece[piece])) if text else None
+    return CountedText(text, begins, ends, rows_of_piece[piece], summary.most(rows_of_piece[piece])) if text else None

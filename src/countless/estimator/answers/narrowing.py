@@ -10,7 +10,7 @@ from __future__ import annotations
 from countless.automata.string_table import like_pattern
 from countless.engine.fusion.pair_bounds import CountedPart, Counts
 from countless.engine.runtimes import Runtimes
-from countless.engine.text.substring_answers import KnownPart, smallest_part
+from countless.engine.text.substring_answers import CountedText, smallest_part
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
@@ -80,6 +80,6 @@ def _hits_in_part(hits: SampleCount, part_hits: int, rows: float, most: float) -
     return SampleCount(hits.count, part_hits, max(round(rows), part_hits), slack=max(1.0, most) / max(1.0, rows))
 
 
-def _like_pattern(part: KnownPart) -> bytes:
+def _like_pattern(part: CountedText) -> bytes:
     pieces = [*([] if part.begins else [""]), part.text, *([] if part.ends else [""])]
     return like_pattern(pieces)
