@@ -330,6 +330,14 @@ def test_explain(run: Run, model: Path) -> None:
     assert "the model, without random sampling" in result.out
     output = json.loads(run("explain", model, "age > 50", "--json").out)
     assert output["visited"] == ["age"]
+    assert result.out.endswith("\n(--legend explains the words)\n")
+    assert "\nwords:\n  model " in run("explain", model, "age > 50 AND city = 'Oslo' AND married", "--legend").out
+
+
+def test_explain_says_what_to_do_about_a_wide_error_bar(run: Run, model: Path) -> None:
+    few = run("explain", model, "age = 50 AND city = 'Oslo' AND married AND score = 1.5").out
+    assert "advice    an interval of a few rows is usual for so small a count: nothing to do\n" in few
+    assert "advice" not in run("explain", model, "age > 50").out  # it is exact
 
 
 class TestEvaluate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import click
 from countless.cli.parameters.options import json_option, method_options, model_argument
 from countless.data.sources.regular_files import read_stdin, read_text
 from countless.errors import CountlessError, DataError
-from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_interval, format_rows
+from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_interval, format_rows, format_share
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once
+
+BARE_DATE = re.compile(r"'\d{4}-\d\d-\d\d'", re.ASCII)  # a timestamp is compared with its midnight
 
 
 @click.command(
@@ -69,8 +72,9 @@ def _estimate_one(estimator: Estimator, where: str, as_json: bool, options: dict
     click.echo(_json(answer.to_json()) if as_json else _line(answer))
     if not answer.calibrated:
         click.echo(f"note: {UNCALIBRATED}", err=True)
-    if answer.rows == 0:
-        for sentence in estimator.explain(where).unseen:
+    if answer.rows == 0 or BARE_DATE.search(where):
+        explanation = estimator.explain(where)
+        for sentence in (*(explanation.unseen if answer.rows == 0 else ()), *explanation.notes):
             click.echo(f"note: {sentence}", err=True)
     return 0
 
@@ -106,5 +110,5 @@ def _lines(path: Path) -> list[str]:
 
 def _line(answer: Estimate) -> str:
     noun = "row" if format_rows(answer.rows) == "1" else "rows"
-    message = f"{format_interval(answer)}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms"
+    message = f"{format_interval(answer)}; {format_share(answer.selectivity)} of the table; {answer.ms:.1f} ms"
     return f"{format_rows(answer.rows)} {noun}  ({message})"

@@ -46,8 +46,8 @@ class CalendarPart:
 
     @property
     def label(self) -> str:
-        """The part as people write it: ``hour(ts)``."""
-        return f"{FUNCTIONS[self.part]}({self.name})"
+        """The part as people write it: ``hour(ts)``, or ``hour("order date")``."""
+        return f"{FUNCTIONS[self.part]}({self.name})" if self.name.isidentifier() else self.sql
 
     @property
     def sql(self) -> str:

@@ -77,6 +77,15 @@ def format_rows(count: float) -> str:
     return f"{count:,.0f}" if count >= 10 or count == round(count) else f"{count:.1f}"
 
 
+def format_share(share: float) -> str:
+    """A share of rows for people.
+
+    >>> format_share(0.0716), format_share(4.6e-6), format_share(0)
+    ('7.160%', 'less than 0.001%', '0.000%')
+    """
+    return "less than 0.001%" if 0 < share < 0.00001 else f"{share:.3%}"
+
+
 def format_interval(estimate: Estimate) -> str:
     """The error bar of an estimate for people. If both ends print the same number, its width is shown.
 

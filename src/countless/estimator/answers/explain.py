@@ -7,7 +7,8 @@ from typing import Any
 
 from countless.data.columns.schema import Schema
 from countless.engine.density import Density
-from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_interval, format_rows
+from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_interval, format_rows, format_share
+from countless.query.hints import midnights, unseen_literals
 from countless.query.question import Comparison, Question
 
 MOST_BOXES_SHOWN = 10
@@ -61,15 +62,12 @@ class Explanation:
     beyond: tuple[str, ...] = ()  # filters that only evidence rows can answer
     counted: bool = False  # answered by exact counts of the model file alone
     table_rows: int = 0  # rows of the fitted table
+    unseen: tuple[str, ...] = ()  # a sentence for each literal that the table does not hold, with what to write instead
+    notes: tuple[str, ...] = ()  # filters that likely mean something else than what they say
 
     def to_json(self) -> dict[str, Any]:
         """The fields as a dictionary that can be written as JSON."""
         return asdict(self)
-
-    @property
-    def unseen(self) -> tuple[str, ...]:
-        """One sentence for each literal of the clause that the table does not hold."""
-        return tuple(f"{text} does not occur in {item.column}" for item in self.comparisons for text in item.unseen)
 
     @property
     def _source(self) -> str:
@@ -92,7 +90,7 @@ class Explanation:
         if answer.hits is None or answer.evidence_rows is None:
             return []
         share = answer.hits / answer.evidence_rows
-        lines = [f"evidence  {answer.hits:,} of {answer.evidence_rows:,} evidence rows match ({share:.3%})"]
+        lines = [f"evidence  {answer.hits:,} of {answer.evidence_rows:,} evidence rows match ({format_share(share)})"]
         lines += [f"evidence  only the evidence rows can answer {sql}" for sql in self.beyond]
         if answer.exact:
             return lines
@@ -108,6 +106,7 @@ class Explanation:
         lines += self._evidence_lines
         lines += [f"filter    {item.sql}: {_selected_values(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
+        lines += [f"note      {sentence}" for sentence in self.notes]
         if self.multiplied:
             lines.append("note      text and the other columns are treated as independent, which may be far off")
         if not answer.calibrated:
@@ -209,4 +208,6 @@ def explanation(
         beyond=question.beyond,
         counted=estimate.exact and density is not None,
         table_rows=schema.rows,
+        unseen=unseen_literals(question.comparisons, schema),
+        notes=midnights(question.comparisons, schema),
     )
