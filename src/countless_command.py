@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 # Commands that ask a few questions. To start the threads of matrix products would take longer than the products.
 ONE_THREAD = ("estimate", "explain", "query", "distribution", "info")
 
@@ -69,7 +69,7 @@ def main() -> None:
         leave_at_once()
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, leave_at_once)  # while the interpreter ends
-    if code == INTERRUPTED:
+    if code in (INTERRUPTED, TERMINATED):
         _leave(code)
     sys.exit(code)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from countless.cli.terminal.fit_progress import FitView
 from countless.data.encoding.code_files import CodesFolder
 from countless.estimator.estimator import Estimator
+from countless.train.loop import Progress
 from tests.cli.test_cli import FAST, Run, run
 
 __all__ = ["run"]
@@ -66,6 +70,56 @@ def test_ctrl_c_while_the_table_is_read(
     assert "encoding rows" not in result.err
     assert "shuffling rows" in result.err
     assert not codes.exists()
+
+
+def test_ctrl_c_before_anything_is_kept(
+    run: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("countless.estimator.fitting.fit.EvidenceRows.drawn", stop)
+    result = run("fit", people, "-o", tmp_path / "m.countless", *FAST)
+    assert result.code == 130
+    last = "interrupted while drawing evidence rows: nothing was kept yet, so the same command starts again"
+    assert result.err.splitlines()[-1] == last
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "code", "how"),
+    [((signal.SIGINT, signal.SIGINT), 130, "interrupted"), ((signal.SIGTERM,), 143, "terminated")],
+)
+def test_what_was_trained_is_kept_at_a_second_ctrl_c_and_sigterm(
+    run: Run,
+    people: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    numbers: tuple[signal.Signals, ...],
+    code: int,
+    how: str,
+) -> None:
+    model, checkpoint = tmp_path / "m.countless", tmp_path / "m.countless.checkpoint"
+    training, pressed = FitView.training, iter(numbers)
+
+    def press(view: FitView, progress: Progress) -> None:
+        training(view, progress)
+        if number := next(pressed, None):
+            os.kill(os.getpid(), number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FitView, "training", press)
+        result = run("fit", people, "-o", model, "--exclude", "id", *FAST)
+    assert result.code == code
+    is_told = "Ctrl-C: training stops; its error bars and the model file come next" in result.err
+    assert is_told == (how == "interrupted")
+    assert result.err.splitlines()[-1] == (
+        f"{how} while training: what is done is kept in {checkpoint}; add --resume to continue"
+    )
+    assert sorted(tmp_path.iterdir()) == [checkpoint, tmp_path / "m.countless.run"]
+    result = run("fit", people, "-o", model, "--exclude", "id", "--resume", *FAST)
+    assert result.code == 0, result.err
+    assert f"continuing from {checkpoint}" in result.err
 
 
 @pytest.mark.parametrize("memory", [("--memory", "1GB"), ()])

@@ -60,9 +60,11 @@ def test_a_csv_file_with_options(people: Path, tmp_path: Path, capsys: pytest.Ca
     assert run("check", model, table, *delim) == 1  # no model yet: the options are read first
     capsys.readouterr()
     assert run("fit", table, "-o", model, *delim, *FAST) == 0
-    first, again = capsys.readouterr().err.split("add --csv decimal_separator=','")[:2]  # told before, and at the end
+    command = f"countless fit {table} -o {model} --csv 'delim=^' {' '.join(map(str, FAST))} --csv decimal_separator=,\n"
+    first, meanwhile, _ = capsys.readouterr().err.split(f" run: {command}")  # told before, and at the end
     assert "counting distinct values" not in first
-    assert "fit again if this is so: " in again
+    assert first.endswith("if this is so, press Ctrl-C and")
+    assert "counting distinct values" in meanwhile
     fewer = ("--evidence", 100)  # of a table that is kept whole nothing is advised
     assert run("fit", table, "-o", model, *delim, "--csv", "decimal_separator=,", *fewer, *FAST) == 0
     errors = capsys.readouterr().err

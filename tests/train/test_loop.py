@@ -100,6 +100,20 @@ def test_a_stopped_run_goes_on_to_the_same_model(tmp_path: Path, after: int) -> 
     assert whole.report["masked_bits"] == resumed.report["masked_bits"]
 
 
+def test_a_second_ctrl_c_waits_for_the_checkpoint(tmp_path: Path) -> None:
+    checkpoint, stopping = tmp_path / "run.checkpoint", []
+
+    def press_twice(progress: Progress) -> None:
+        stopping.append(progress.stopping)
+        if len(stopping) <= 2:  # in the first step, and when the run says that it stops
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(epochs=3, checkpoint=checkpoint, on_progress=press_twice)
+    assert stopping == [False, True]
+    assert same(run(epochs=3), run(epochs=3, checkpoint=checkpoint, resume=True))
+
+
 def test_a_stopped_run_keeps_the_best_model_so_far() -> None:
     stopped = run(epochs=50, learning_rate=0.01, on_progress=Stop(200))
     assert stopped.interrupted

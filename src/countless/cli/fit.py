@@ -99,8 +99,10 @@ def fit(
     data set. The data sets adult and npm_urls come with Countless. The paper's data sets census, kdd, dmv-full and
     dryad-urls are read from files that you have downloaded to the folder COUNTLESS_DATA, or to the current folder.
 
-    Ctrl-C during training stops after the current step and keeps the best model so far. Ctrl-C at another time ends the
-    fit without a model. In both cases --resume continues.
+    Ctrl-C during training stops after the current step, measures error bars and writes the best model so far; --resume
+    continues. A second Ctrl-C, or SIGTERM, ends the fit without a model, but what was trained is kept for --resume.
+    Ctrl-C before training ends the fit; the same command then starts again, or continues if a message names what is
+    kept (a table larger than memory).
 
     --budget is the time that you wait, from the start of the command to its end: reading, counting, training and error
     bars together. Error bars may take 5% more. If reading leaves less than a third of it, the fit takes a third more

@@ -66,9 +66,11 @@ def _column_model_lines(properties: dict[str, Any]) -> Iterator[str]:
         sizes = f"{network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
         yield f"model     {sizes}{_orders(network)}"
     if counts:
-        columns, pairs = show.plural(counts["columns"], "column"), show.plural(counts["pairs"], "pair")
+        hidden = counts["columns"] - len(properties["columns"])  # parts of dates, which no schema lists
+        columns, pairs = show.plural(counts["columns"] - hidden, "column"), show.plural(counts["pairs"], "pair")
+        columns += f", {show.plural(hidden, 'hidden part')} of dates" if hidden else ""
         sparse = f"({counts['sparse_pairs']} value by value), counted in the table, {show.size(counts['bytes'])}"
-        yield f"summary   of {columns} and {pairs} of columns {sparse}"
+        yield f"summary   of {columns} and {pairs} of them {sparse}"
 
 
 def _text_model_lines(properties: dict[str, Any]) -> Iterator[str]:

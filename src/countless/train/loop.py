@@ -55,6 +55,7 @@ class Progress:
     rows_per_second: float
     seconds: float
     seconds_left: float
+    stopping: bool = False  # whether this was the last step, because the user pressed Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,9 @@ def train(
 
     With ``checkpoint``, the run is saved to that file after every epoch and every ``save_every`` seconds. With
     ``resume``, it continues from the file if that exists. Ctrl-C, or setting ``interrupt``, ends the run after the
-    current step with the best weights so far; ``stopped`` ends it before the first step. After ``earlier`` training,
-    the initial weights are candidates for the best weights too.
+    current step with the best weights so far; ``stopped`` ends it before the first step. A second Ctrl-C raises
+    KeyboardInterrupt when the checkpoint is written. After ``earlier`` training, the initial weights are candidates for
+    the best weights too.
 
     Several processes may train as a ``team``. Each calls this function with the same task and options, takes its share
     of every batch, and ends with the same weights. The first process measures and saves checkpoints.
@@ -120,8 +122,11 @@ def train(
             run.stopping = stopped
             while not run.finished and not run.stopping:
                 run.epoch_of_steps(interrupt, on_progress)
+            if run.stopping and not run.finished:
+                if on_progress is not None and run.progress is not None and not interrupt.repeated:
+                    on_progress(replace(run.progress, stopping=True))
+                run.save()
         if run.stopping and not run.finished:
-            run.save()
             run.measure()
     if on_progress is not None and run.progress is not None:
         on_progress(replace(run.progress, **run.bits_of_best()))  # what the report says

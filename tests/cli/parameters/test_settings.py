@@ -6,9 +6,10 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
 
-from countless.cli.parameters.settings import with_flags
+from countless.cli.parameters.settings import GroupedCommand, command_with_csv, with_flags
 from countless.errors import OptionError
 from countless.options import Network, ReadingOptions, ResourceOptions, StorageOptions, TrainingOptions, UpdateOptions
 from countless.settings import Options, setting_of
@@ -42,6 +43,20 @@ def test_the_help_of_fit_has_headings(run: Run) -> None:
     assert found["What to store"] == [*flags(StorageOptions), "keep-training"]
     assert "[default: 0; 0<=x<=2147483647]" in " ".join(help_text.split())
     assert "Examples:\n" in help_text
+
+
+def test_a_command_is_repeated_with_all_csv_options_that_are_advised() -> None:
+    command = GroupedCommand("fit", params=[click.Argument(["source"]), click.Option(["--resume"], is_flag=True)])
+    messages = [
+        "add csv={'decimal_separator': ',', 'thousands': '.'}",
+        "add csv={'timestampformat': '%d.%m.%Y %H:%M'}, or '%m' if so",
+        "add csv={'timestampformat': '%Y.%m.%d'}",
+    ]
+    with command.make_context("fit", ["my orders.csv", "--resume"]):
+        assert command_with_csv(messages) == (
+            "countless fit 'my orders.csv' --csv decimal_separator=, --csv thousands=. "
+            "--csv 'timestampformat=%d.%m.%Y %H:%M'"
+        )
 
 
 def test_the_help_of_update_has_headings(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from countless.cli.model_files.longer_training import short_training, table_words
 from countless.cli.terminal.display import CommandConsole
 from countless.cli.terminal.fit_progress import FitView
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.strings.text import TextColumn
 from countless.data.progress import ScanProgress
 
 
@@ -69,5 +72,15 @@ def test_a_time_left_is_shown_only_if_it_is_known(capsys: pytest.CaptureFixture[
 def test_calibration_shows_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     view = FitView(CommandConsole(sys.stdout))
     view.stage("calibrating")
-    view.calibrating(50, 400)
-    assert "50/400 queries  at most " in capsys.readouterr().out
+    time.sleep(0.2)
+    view.calibrating(50, 2_000)
+    assert "50/2,000 queries  at most " in capsys.readouterr().out
+    view = FitView(CommandConsole(sys.stdout), ends=time.monotonic())
+    view.calibrating(38, 1_200)
+    assert capsys.readouterr().out == "38/1,200 queries\n"
+
+
+def test_all_columns_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    text = TextColumn("t", "VARCHAR", "abc", 100, False, 9)
+    FitView(CommandConsole(sys.stdout)).table(Schema((Column("a", "BIGINT", ("1",), False), text), 240_000))
+    assert capsys.readouterr().out.startswith("240,000 rows, 2 columns, 1 of them text\n")

@@ -100,6 +100,7 @@ def test_a_process_that_dies_is_told_and_no_process_is_left() -> None:
     with workers:
         (process,) = workers._processes
         os.kill(process, signal.SIGINT)  # Ctrl-C goes to all processes of a terminal
+        os.kill(process, signal.SIGTERM)  # and this to all of a service
         assert workers.backward(rows, stream(0, 1), 0.0, 0, len(rows)) > 0
         os.kill(process, signal.SIGKILL)
         with pytest.raises(TrainingError, match=r"ended unexpectedly.*OMP_NUM_THREADS=1"):

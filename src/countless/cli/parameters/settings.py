@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from countless.settings import Options, Setting, setting_of
 Command = TypeVar("Command", bound=Callable[..., Any])
 OptionsT = TypeVar("OptionsT", bound=Options)
 CSV = re.compile(r"csv=\{(.*?)\}")
+ARGUMENTS = "countless.arguments"  # key in a Click context: the words after the name of the command
 TYPES: dict[str, click.ParamType[Any]] = {
     "columns": Names(),
     "seconds": Duration(),
@@ -37,7 +39,14 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists its options under their headings, those without one first."""
+    """A command whose help lists its options under their headings, those without one first.
+
+    It also remembers the words that it was given, for a message that repeats them.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options."""
@@ -120,6 +129,21 @@ def with_csv_flags(message: str) -> str:
     add --csv delim=';' --csv thousands='.'
     """
     return CSV.sub(lambda match: re.sub(r"'(\w+)': ('.*?')(, )?", r"--csv \1=\2 ", match[1]).rstrip(), message)
+
+
+def command_with_csv(messages: Iterable[str]) -> str:
+    """This command again, with all the CSV options that messages of the library advise.
+
+    If two messages advise the same option, as for columns of times in different formats, the first one counts.
+    """
+    context = click.get_current_context()
+    words = [word for word in context.meta.get(ARGUMENTS, ()) if word != "--resume"]
+    options: dict[str, str] = {}
+    for advised in CSV.findall(" ".join(messages)):
+        for name, value in re.findall(r"'(\w+)': '(.*?)'", advised):
+            options.setdefault(name, value)
+    flags = [word for name, value in options.items() for word in ("--csv", f"{name}={value}")]
+    return shlex.join(["countless", str(context.info_name), *words, *flags])
 
 
 def plain_options(options: FitOptions) -> dict[str, Any]:

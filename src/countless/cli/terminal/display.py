@@ -28,6 +28,7 @@ WARNING = "yellow"  # the style of a warning
 
 rows = format_rows
 WIDE = 5.0  # an error bar with a larger factor between its ends is hardly useful
+FEW_QUESTIONS = 200  # with fewer, a share of them says little
 SMALL_COUNTS = ("0-1", "1-10")  # rows: such intervals are always wide
 UNCALIBRATED = (
     "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "
@@ -109,11 +110,17 @@ def validation(unit: str, train: float | None, masked: float | None, unmasked: f
 
 
 def trained(report: dict[str, Any]) -> str:
-    """How long a model was trained, and its bits on validation rows."""
+    """How long a model was trained, and its bits on validation rows.
+
+    >>> trained({"epochs": 0.086114, "seconds": 3.2}), trained({"epochs": 12.34})
+    ('0.086 epochs in 3s', '12.34 epochs')
+    """
     bits = (report.get(name) for name in ("train_bits", "masked_bits", "unmasked_bits"))
     time = f" in {duration(report['seconds'])}" if "seconds" in report else ""
     bits_text = validation(report.get("unit", "row"), *bits)
-    return "; ".join(filter(None, (f"{plural(report.get('epochs', 0), 'epoch')}{time}", bits_text)))
+    epochs = report.get("epochs", 0)
+    epochs = epochs if epochs >= 1 else float(f"{epochs:.2g}")
+    return "; ".join(filter(None, (f"{plural(epochs, 'epoch')}{time}", bits_text)))
 
 
 def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
@@ -196,12 +203,17 @@ def error_bars(interval: dict[str, Any]) -> str:
     >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}).replace("; ", "\\n"))
     91.4% of 400 calibration questions are inside their 90% error bar
     the high end is 3.20 times the low end for counts of 1-10, 1.50 times for 10-100
+    >>> print(error_bars({"level": 0.9, "queries": 49, "coverage": 0.939, "width": widths}).partition(";")[0])
+    from only 49 calibration questions, too few to say how often they hold (countless calibrate MODEL TABLE asks all)
     """
     if interval["coverage"] is None:
         return UNCALIBRATED
     widths = [f"{factor(value)} times for {name}" for name, value in interval["width"].items() if value is not None]
     first, *more_widths = widths
     times = ", ".join([first.replace(" times for ", " times the low end for counts of "), *more_widths])
+    if interval["queries"] < FEW_QUESTIONS:
+        few = f"from only {plural(interval['queries'], 'calibration question')}, too few to say how often they hold"
+        return f"{few} (countless calibrate MODEL TABLE asks all); the high end is {times}"
     coverage = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration questions are inside their"
     return f"{coverage} {interval['level']:.0%} error bar; the high end is {times}"
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
+import signal
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +26,7 @@ from countless.cli.model_files.files_beside import (
     training_of,
 )
 from countless.cli.model_files.longer_training import longer_training, more_evidence, short_training, table_words
-from countless.cli.parameters.settings import with_csv_flags
+from countless.cli.parameters.settings import command_with_csv, with_csv_flags
 from countless.cli.terminal.display import (
     CommandConsole,
     characters,
@@ -49,6 +53,7 @@ from countless.estimator.fitting.backends import checkpoint_of as of_network
 from countless.estimator.fitting.calibrating import ENOUGH_QUERIES, QUESTIONS
 from countless.estimator.fitting.fit import fit_with_options
 from countless.estimator.fitting.learning import Listener
+from countless.estimator.fitting.stage_times import OPENING
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET
 from countless.options import FitOptions
 from countless.store import COLUMNS, TEXT, is_model
@@ -57,6 +62,10 @@ from countless.workload import WorkloadColumns
 if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
+STOPPING = (
+    "Ctrl-C: training stops; its error bars and the model file come next. A second Ctrl-C ends without a model file"
+)
+INTERRUPTED, TERMINATED = 130, 143  # exit codes
 AFTER_TRAINING = ("calibrating",)  # stages
 KINDS_OF_STAGES = (
     ("counting pairs", "counting"),
@@ -81,9 +90,10 @@ class FitView(Listener):
     ) -> None:
         self.console, self._ends = console, ends
         self._on_training = on_training
-        self.last = ""
+        self.last = OPENING
         self.trained = False
-        self.csv_notices: list[str] = []  # hints to read the CSV file with other options, repeated at the end
+        self.csv_command = ""  # this command with the CSV options that were advised; repeated at the end
+        self._csv_notices: list[str] = []
         self._text_left, self._fraction = False, 1.0
         self._last_line = 0.0
         self._stage_began = time.monotonic()
@@ -104,6 +114,9 @@ class FitView(Listener):
             self._bar.stop()
 
     def stage(self, name: str) -> None:
+        if self._csv_notices and not self.csv_command:
+            self.csv_command = command_with_csv(self._csv_notices)
+            self.console.print(f"if this is so, press Ctrl-C and run: {self.csv_command}", soft_wrap=True)
         self.last = name.removeprefix("stopped early, ")
         self._stage_began = time.monotonic()
         if name.startswith("training") and not self.trained:
@@ -134,9 +147,9 @@ class FitView(Listener):
 
     def table(self, schema: Schema) -> None:
         self._text_left = bool(schema.texts)
-        texts = f", {plural(len(schema.texts), 'text column')}" if schema.texts else ""
-        columns = f", {plural(len(schema.coded), 'column')}" if schema.coded or not texts else ""
-        self.console.print(f"{plural(schema.rows, 'row')}{columns}{texts}")
+        columns = plural(len(schema.columns), "column" if schema.coded or not schema.texts else "text column")
+        texts = f", {len(schema.texts)} of them text" if schema.coded and schema.texts else ""
+        self.console.print(f"{plural(schema.rows, 'row')}, {columns}{texts}")
         for text in schema.texts:
             self.console.print(f"{text.name} is text: {characters(text)}", soft_wrap=True)
             if text.cut > MANY_CUT * schema.rows:
@@ -150,7 +163,7 @@ class FitView(Listener):
     def notice(self, message: str) -> None:
         text = with_csv_flags(message)
         if CSV_FLAG in text:
-            self.csv_notices.append(text)
+            self._csv_notices.append(message)
         self.console.print(text, style="yellow", soft_wrap=True)
 
     def workload(self, asked: WorkloadColumns) -> None:
@@ -162,6 +175,9 @@ class FitView(Listener):
 
     def training(self, progress: TrainProgress) -> None:
         self._fraction = progress.fraction
+        if progress.stopping:
+            self.console.print(STOPPING, soft_wrap=True)
+            return
         epochs = f"/{progress.epochs}" if progress.epochs else ""
         measured = validation(progress.unit, progress.train_bits, progress.masked_bits, progress.unmasked_bits)
         text = (
@@ -177,11 +193,11 @@ class FitView(Listener):
         self._show(reading.fraction, text, f"{100 * reading.fraction:3.0f}%  {text}" if text else None)
 
     def calibrating(self, done: int, total: int) -> None:
-        text = f"{done}/{total} queries"
+        text = f"{done:,}/{total:,} queries"
         if done:
             now = time.monotonic()
             seconds_left = min((now - self._stage_began) * (total - done) / done, max(0.0, self._ends - now))
-            text += f"  at most {duration(seconds_left)} left"
+            text += f"  at most {duration(seconds_left)} left" if seconds_left >= 1 else ""
         self._show(done / total, text, text)
 
     def _show(self, fraction: float, text: str, line: str | None, **fields: Any) -> None:
@@ -223,17 +239,16 @@ def fit_and_save(
     training = options.training
     budget = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
     view = FitView(console, on_training, math.inf if budget is None else began + budget)
-    try:
-        with view:
-            estimator = fit_with_options(source, options, view, began)
-    except KeyboardInterrupt:
-        message = _stopped(view, beside)
-        if message is None:
-            raise
-        console.print(message, style="yellow", soft_wrap=True)
-        raise click.exceptions.Exit(130) from None
-    estimator.report.update(report_fields or {})
-    _save(estimator, output, beside)
+    with _termination_as_interrupt() as signals:
+        try:
+            with view:
+                estimator = fit_with_options(source, options, view, began)
+            estimator.report.update(report_fields or {})
+            _save(estimator, output, beside)
+        except KeyboardInterrupt:
+            how = "terminated" if signals else "interrupted"
+            console.print(_stopped(how, view, beside, options.resources.resume), style="yellow", soft_wrap=True)
+            raise click.exceptions.Exit(TERMINATED if signals else INTERRUPTED) from None
     for old in (of_network(training_of(output), name) for name in (COLUMNS, TEXT)):
         old.unlink(missing_ok=True)
     if not estimator.report["interrupted"]:
@@ -247,8 +262,8 @@ def fit_and_save(
         table = table_words(with_csv_options(str(source), reading.csv), reading.table, reading.query)
     _summarize(console, estimator, output, table, options.training.workload)
     console.print(time_spent(estimator.report["stages"], time.monotonic() - began, budget))
-    for notice in view.csv_notices:  # without a style: each was a warning before
-        console.print(f"fit again if this is so: {notice}", soft_wrap=True)
+    if view.csv_command:
+        console.print(f"columns were perhaps read wrongly, see above; if so, run: {view.csv_command}", soft_wrap=True)
     return estimator
 
 
@@ -263,19 +278,40 @@ def _save(estimator: Estimator, output: Path, beside: Path) -> None:
         raise ModelFileError(f"{error}; {hint}: then add --resume, which needs only a moment") from None
 
 
-def _stopped(view: FitView, beside: Path) -> str | None:
-    """A message about a fit that was stopped, and what --resume does; None if it left no files."""
+@contextmanager
+def _termination_as_interrupt() -> Iterator[list[int]]:
+    """Inside this block SIGTERM acts as two Ctrl-Cs: save a checkpoint, then end. The list receives the signal."""
+    received: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        for _ in range(2):
+            handler = signal.getsignal(signal.SIGINT)
+            (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    previous = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _stopped(how: str, view: FitView, beside: Path, resumed: bool) -> str:
+    """A message about a fit that was stopped, and what --resume does."""
     leftovers = [codes_of(beside)] if is_codes(codes_of(beside)) else []
-    if view.trained:
+    if view.trained or resumed:
         leftovers = [*checkpoints_left(beside), *leftovers]
     if not leftovers:
-        return None
+        return f"{how} while {view.last}: nothing was kept yet, so the same command starts again"
     hint = f"what is done is kept in {' and '.join(map(str, leftovers))}; add --resume to continue"
     if not view.last.startswith(AFTER_TRAINING):
-        return f"interrupted while {view.last}: {hint}"
+        return f"{how} while {view.last}: {hint}"
     if view.more_to_train:
-        return f"interrupted while {view.last}, which comes after training: {hint}"
-    return f"interrupted while {view.last}, after training was finished: {hint}, which needs only a moment"
+        return f"{how} while {view.last}, which comes after training: {hint}"
+    return f"{how} while {view.last}, after training was finished: {hint}, which needs only a moment"
 
 
 def require_writable(output: Path) -> None:
@@ -363,14 +399,15 @@ def time_spent(stages: Sequence[Mapping[str, Any]], total: float, budget: float 
 
     >>> stages = [{"name": "encoding rows", "seconds": 4.0}, {"name": "counting pairs of columns", "seconds": 2.0}]
     >>> time_spent([*stages, {"name": "training", "seconds": 40.0}], 47.2, 60.0)
-    'took 47s (budget 1m00s): reading 4s, counting 2s, training 40s'
-    >>> time_spent(stages, 3723.0, None)
-    'took 1h02m: reading 4s, counting 2s'
+    'took 47s (budget 1m00s): reading 4s, counting 2s, training 40s, starting and writing 1s'
+    >>> time_spent(stages, 6.4, None)
+    'took 6s: reading 4s, counting 2s'
     """
     seconds: dict[str, float] = {}
     for stage in stages:
         name = next((kind for sign, kind in KINDS_OF_STAGES if sign in stage["name"]), "reading")
         seconds[name] = seconds.get(name, 0.0) + stage["seconds"]
+    seconds["starting and writing"] = total - sum(seconds.values())
     spent_on = ", ".join(f"{name} {duration(spent)}" for name, spent in seconds.items() if spent >= 1.0)
     of = "" if budget is None else f" (budget {duration(budget)})"
     return f"took {duration(total)}{of}{': ' if spent_on else ''}{spent_on}"

@@ -32,6 +32,7 @@ MOST_PARTS = 8
 INPUTS: tuple[Inputs, ...] = ("as trained", "masked", "unmasked")
 STEP = -1  # the kind of a message that requests gradients; other kinds are indices into INPUTS
 HEADER = 4  # numbers of a message before the row numbers
+STOPPING = (signal.SIGINT, signal.SIGTERM)  # signals that end this process, which then ends its workers
 CAN_FORK = sys.platform == "linux"  # elsewhere it is not safe
 
 
@@ -144,8 +145,8 @@ class GradientWorkers:
                 os.sched_setaffinity(0, self._cpus[part :: self.parts])
 
     def _fork_worker(self, part: int) -> None:
-        """Fork a worker for a part. Ctrl-C reaches this process only, which then ends the workers."""
-        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        """Fork a worker for a part. Ctrl-C and SIGTERM reach this process only, which then ends the workers."""
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         parent_end, worker_end = Pipe()
         try:
             with warnings.catch_warnings():
@@ -164,7 +165,8 @@ class GradientWorkers:
         """The loop of a worker, until the other end is closed. It never returns."""
         code = 1
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in STOPPING:
+                signal.signal(number, signal.SIG_IGN)
             gc.freeze()  # objects of the parent process, such as folders, must not be finalized here
             self._pin_to_cpus(part)
             for inherited in (parent_end, *self._connections.values()):
