@@ -62,7 +62,7 @@ def test_a_csv_file_with_options(people: Path, tmp_path: Path, capsys: pytest.Ca
     assert run("fit", table, "-o", model, *delim, *FAST) == 0
     first, again = capsys.readouterr().err.split("add --csv decimal_separator=','")[:2]  # told before, and at the end
     assert "counting distinct values" not in first
-    assert "fit again if this is so: " in again
+    assert "if this warning is right, fit again with the option that it names: " in again
     fewer = ("--evidence", 100)  # of a table that is kept whole nothing is advised
     assert run("fit", table, "-o", model, *delim, "--csv", "decimal_separator=,", *fewer, *FAST) == 0
     errors = capsys.readouterr().err
