@@ -139,7 +139,8 @@ def too_narrow(summary: Mapping[str, Any]) -> bool:
     >>> too_narrow({"queries": 90, "exact": 41, "coverage_not_exact": 0.86})
     False
     """
-    return summary["queries"] - summary["exact"] >= ENOUGH_QUERIES and summary["coverage_not_exact"] < LEAST_COVERAGE
+    enough = summary["queries"] - summary["exact"] >= ENOUGH_QUERIES
+    return enough and bool(summary["coverage_not_exact"] < LEAST_COVERAGE)
 
 
 def random_workload(
