@@ -32,6 +32,7 @@ CSV_OPTIONS: dict[str, Setting] = {
     "null_padding": Setting("switch"),
     "strict_mode": Setting("switch"),
 }
+NAMES_ELSEWHERE = {"decimal": "decimal_separator", "separator": "delim", "null": "nullstr", "na_values": "nullstr"}
 SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -73,6 +74,6 @@ def csv_option_of_text(name: str, text: str) -> Any:
 def _setting(name: str) -> Setting:
     if name in CSV_OPTIONS:
         return CSV_OPTIONS[name]
-    similar = difflib.get_close_matches(str(name), CSV_OPTIONS, 1)
-    hint = f"did you mean {similar[0]!r}? " if similar else ""
+    similar = difflib.get_close_matches(str(name).lower(), [*CSV_OPTIONS, *NAMES_ELSEWHERE], 1)
+    hint = f"did you mean {NAMES_ELSEWHERE.get(similar[0], similar[0])!r}? " if similar else ""
     raise OptionError(f"{{csv}} has no option {name!r}: {hint}The options are {', '.join(CSV_OPTIONS)}")

@@ -340,6 +340,24 @@ def test_explain_says_what_to_do_about_a_wide_error_bar(run: Run, model: Path) -
     assert "advice" not in run("explain", model, "age > 50").out  # it is exact
 
 
+def test_a_missing_model_and_swapped_arguments(run: Run, model: Path, tmp_path: Path) -> None:
+    missing = model.with_name("peple.countless")
+    assert run("info", missing).err == f"error: no such model file: {missing}; did you mean {model}?\n"
+    result = run("estimate", tmp_path / "age > 30", "age > 30")
+    assert result.err.endswith(f"make one with countless fit TABLE -o '{tmp_path / 'age > 30'}'\n")
+    result = run("estimate", "age > 30", model)
+    assert result.code == 2
+    hint = f"{model} is a model file, and the model file comes first: countless estimate {model} 'age > 30'"
+    assert hint in result.err
+    assert "the model file comes first" in run("distribution", "age", model).err
+
+
+def test_a_misspelled_command(run: Run) -> None:
+    result = run("estimat")
+    assert result.code == 2
+    assert "No such command 'estimat'. Did you mean estimate?" in result.err
+
+
 class TestEvaluate:
     def test_json(self, run: Run, model: Path, people: Path, tmp_path: Path) -> None:
         saved = tmp_path / "w.jsonl"
@@ -365,14 +383,31 @@ class TestEvaluate:
         assert result.code == 0, result.err
         lines = [line for line in result.out.splitlines() if re.match(r"(equality|OR|1-2 filters|1000\+ rows) ", line)]
         assert len(lines) == 4
-        assert all(re.search(r"\d+\.\d% +[\d.,]+$", line.rstrip()) for line in lines)  # coverage, and width
+        figures = r" \d+ +(\d+\.\d% +[\d.,]+|- +-)$"  # exact answers; coverage and width of the others
+        assert all(re.search(figures, line.rstrip()) for line in lines)
+        assert re.search(r"\d answers are exact; for the other \d+, the truth is inside the 90% error bar", result.out)
         assert "9-12 filters" not in result.out
         assert "10 true rows or more" in result.out
         assert "refused, which counts" not in result.out
         assert f"% of the table's {show.size(people.stat().st_size)}" in result.out
-        output = json.loads(run("evaluate", model, people, "--queries", 30, "--kinds", "--json").out)
+        result = run("evaluate", model, people, "--queries", 30, "--kinds", "--json")
+        output = json.loads(result.out)
+        assert f"counting {output['queries']} random queries" in result.err
+        assert 0 < output["exact"] < output["queries"]
+        assert output["coverage_not_exact"] <= output["coverage"]
         assert output["by_filters"]["9-12"]["queries"] == 0
         assert output["by_estimate"]["1000+"]["coverage"] >= 0.5
+
+    def test_error_bars_that_are_too_narrow_are_marked(
+        self, run: Run, model: Path, people: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ask = ("evaluate", model, people, "--queries", 30, "--kinds")
+        assert "too narrow" not in run(*ask).out
+        monkeypatch.setattr("countless.evaluation.evaluate.ENOUGH_QUERIES", 1)
+        monkeypatch.setattr("countless.evaluation.evaluate.LEAST_COVERAGE", 1.1)
+        out = run(*ask).out
+        assert re.search(r"^OR .*% ! ", out, re.MULTILINE)
+        assert f"better ones: countless calibrate {model} {people}, or fit again with --evidence all" in out
 
     def test_kinds_are_not_patterns(self, run: Run, model: Path, people: Path) -> None:
         result = run("evaluate", model, people, "--kinds", "--patterns", "mix")
@@ -395,6 +430,9 @@ class TestEvaluate:
         result = run("evaluate", model, tmp_path / "other.csv")
         assert result.code == 1
         assert "the table lacks the model's columns" in result.err
+        assert "random queries" not in result.err
+        result = run("evaluate", model, tmp_path / "othr.csv")
+        assert result.err == f"error: no such file: {tmp_path / 'othr.csv'}; did you mean {tmp_path / 'other.csv'}?\n"
 
 
 class TestBaselines:

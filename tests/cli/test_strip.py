@@ -31,9 +31,9 @@ def test_what_is_left_out_is_listed(run: Run, fitted: Estimator, tmp_path: Path)
     assert f"left out: the texts of {len(fitted.calibration.queries)} calibration questions" in message
     grids = [column for column in fitted.schema.coded if column.grid is not None]
     for column in grids:
-        assert f"of {column.name} {len(column.values)} of 400 values" in message
+        assert f"{len(column.values)} of the 400 values of {column.name}" in message
     assert len(grids) == 2
-    assert "it still holds every distinct value of the fitted columns (of " in message
+    assert "it still holds every distinct value of the fitted columns (but only " in message
     assert "evidence  none: no rows of the table are in the file" in run("info", public).out
     two = run("estimate", public, "kind > amount")
     assert two.code == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -16,6 +17,7 @@ from rich.progress import Progress
 from rich.table import Table as TextTable
 
 from countless import workload
+from countless.cli.model_files.longer_training import more_evidence, table_words
 from countless.cli.parameters.options import Names, json_option, method_options, model_argument, table_argument
 from countless.cli.rules import measure_rules
 from countless.cli.terminal import display as show
@@ -27,14 +29,24 @@ from countless.data.sources.source import Source
 from countless.engine.methods import MODEL_METHOD, uses_evidence
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
+from countless.estimator.model_table import open_table
 from countless.evaluation.baselines.compare import Compared, compare, put_to
 from countless.evaluation.baselines.registry import BASELINES, SHARE, Material, check, make
-from countless.evaluation.evaluate import QUANTILES, REFUSED, Evaluation, or_refused, random_workload
+from countless.evaluation.evaluate import (
+    LEAST_COVERAGE,
+    QUANTILES,
+    REFUSED,
+    Evaluation,
+    or_refused,
+    random_workload,
+    too_narrow,
+)
 from countless.evaluation.evaluate import evaluate as evaluate_answers
 from countless.workload import Query
 
 ALL = "all"
 PARQUET = (".parquet", ".pq")
+NARROW = " !"  # marks error bars that are too narrow
 COMPARED = ("p50", "p95", "p99", "max")  # quantiles of the q-error in the table of baselines
 
 
@@ -148,8 +160,17 @@ def evaluate(
     if workload_file is not None:
         questions = workload.load(workload_file)
     else:
-        console.print(f"counting {queries:,} random queries on {shown(table)} ...")
-        questions = random_workload(estimator.schema, rows, queries, seed, patterns, kinds)
+        opened = open_table(rows, estimator.schema)
+        console.print("drawing random queries ...")
+        questions = random_workload(
+            estimator.schema,
+            opened,
+            queries,
+            seed,
+            patterns,
+            kinds,
+            lambda count: console.print(f"counting {count:,} random queries on {shown(table)} ..."),
+        )
     if save_to is not None:
         workload.save(save_to, questions)
         console.print(f"wrote {save_to}")
@@ -191,7 +212,14 @@ def evaluate(
     if as_json:
         click.echo(json.dumps(report))
     else:
-        _show(evaluation, report)
+        _show(evaluation, report, "" if method in BASELINES else _better_bars(estimator, model, table))
+
+
+def _better_bars(estimator: Estimator, model: Path, table: str | CsvFile) -> str:
+    """What to do about error bars that are too narrow."""
+    calibrate = shlex.join(["countless", "calibrate", str(model), *table_words(table, kept=estimator.schema.csv)])
+    more = more_evidence(estimator.rows, (estimator.info()["evidence"] or {"rows": 0})["rows"])
+    return f"{calibrate}, or fit again with {more}"
 
 
 def _sizes(model: Path, table: str) -> dict[str, int | None]:
@@ -248,7 +276,8 @@ def _figures(method: Compared) -> list[str]:
     return [stored, prepared, *latency, *(show.factor(figures["q_error"][name]) for name in COMPARED)]
 
 
-def _show(evaluation: Evaluation, report: dict[str, Any]) -> None:
+def _show(evaluation: Evaluation, report: dict[str, Any], better_bars: str) -> None:
+    """Print a report. ``better_bars`` says what to do about narrow error bars; empty if they are not marked."""
     console = show.results()
     console.print(
         f"{report['queries']:,} queries, method {report['method']}; q-error, the factor between estimate and truth:"
@@ -260,13 +289,16 @@ def _show(evaluation: Evaluation, report: dict[str, Any]) -> None:
         (report.get("by_estimate", {}), " rows"),
     ]
     if any(group for group, _ in groups):
-        console.print(_groups(groups))
+        console.print(_groups(groups, bool(better_bars)))
+    if better_bars and any(too_narrow(figures) for group, _ in groups for figures in group.values()):
+        console.print(
+            f"{NARROW.strip()} marks error bars that are too narrow: they hold for fewer than {LEAST_COVERAGE:.0%} of "
+            f"the answers that are not exact. To get better ones: {better_bars}",
+            soft_wrap=True,
+        )
     latency = report["latency_ms"]
-    console.print(
-        f"latency {latency['p50']:.2f} ms median, {latency['p99']:.2f} ms p99; "
-        f"the truth is inside the 90% error bar of {report['coverage']:.1%}; "
-        f"the median bar's high end is {show.factor(report['width'])} times its low end"
-    )
+    console.print(f"latency {latency['p50']:.2f} ms median, {latency['p99']:.2f} ms p99")
+    console.print(_bars_text(report), soft_wrap=True)
     console.print(_sizes_text(report))
     if evaluation.refused:
         refused = show.plural(evaluation.refused, "question")
@@ -275,6 +307,18 @@ def _show(evaluation: Evaluation, report: dict[str, Any]) -> None:
     for error, query, estimate in evaluation.worst():
         answer = "refused" if estimate.method == REFUSED else f"estimate {show.rows(estimate.rows)}"
         console.print(f"  {show.factor(error)}  {answer}, truth {query.rows:,}  {query.where}", soft_wrap=True)
+
+
+def _bars_text(report: dict[str, Any]) -> str:
+    """How often the error bar holds for answers that are not exact, and how wide it is."""
+    exact, others = report["exact"], report["queries"] - report["exact"]
+    if not others:
+        return "all answers are exact"
+    return (
+        f"{exact:,} answers are exact; for the other {others:,}, the truth is inside the 90% error bar in "
+        f"{report['coverage_not_exact']:.1%} of cases (high end / low end, median: "
+        f"{show.factor(report['width_not_exact'])})"
+    )
 
 
 def _errors(report: dict[str, Any]) -> TextTable:
@@ -287,15 +331,22 @@ def _errors(report: dict[str, Any]) -> TextTable:
     return table
 
 
-def _groups(groups: Iterable[tuple[dict[str, Any], str]]) -> TextTable:
-    """A line for every group that has queries: q-errors, how often the error bar holds, and its median width."""
-    table = show.plain_table("group", "queries", "refused", *QUANTILES, "in the bar", "high/low")
+def _groups(groups: Iterable[tuple[dict[str, Any], str]], marks_narrow: bool) -> TextTable:
+    """A line for every group that has queries: q-errors, and bars of the answers that are not exact.
+
+    Of the bars: how often they hold, and their median width.
+    """
+    table = show.plain_table("group", "queries", "refused", *QUANTILES, "exact", "in the bar", "high/low")
     for group, ending in groups:
         for label, figures in group.items():
             if figures["queries"]:
                 errors = [show.factor(figures[name]) for name in QUANTILES]
-                bars = (f"{figures['coverage']:.1%}", show.factor(figures["width"]))
-                table.add_row(label + ending, f"{figures['queries']:,}", f"{figures['refused']:,}", *errors, *bars)
+                bars = ("-", "-")
+                if figures["queries"] > figures["exact"]:
+                    mark = NARROW if marks_narrow and too_narrow(figures) else ""
+                    bars = (f"{figures['coverage_not_exact']:.1%}{mark}", show.factor(figures["width_not_exact"]))
+                counts = (f"{figures['queries']:,}", f"{figures['refused']:,}")
+                table.add_row(label + ending, *counts, *errors, f"{figures['exact']:,}", *bars)
     return table
 
 

@@ -19,7 +19,6 @@ from countless.cli.parameters.config_file import config_option
 from countless.cli.parameters.settings import GroupedCommand, GroupedOption, options_from, options_of
 from countless.cli.terminal import display as show
 from countless.cli.terminal.fit_progress import fit_and_save, require_writable
-from countless.data.sources.csv_files import with_csv_options
 from countless.options import (
     TEXT_PRESETS,
     FitOptions,
@@ -105,9 +104,10 @@ def fit(
     kept (a table larger than memory).
 
     --budget is the time that you wait, from the start of the command to its end: reading, counting, training and error
-    bars together. Error bars may take 5% more. If reading leaves less than a third of it, the fit takes a third more
-    after reading, and says so. A fit that continues with --resume has the whole budget again; a network that was
-    already started keeps the time it was given.
+    bars together. Error bars may take 5% more. If less than a third of the budget is left after reading and counting,
+    training and error bars get a third anyway. The fit then takes longer than the budget, and a warning says so. A fit
+    that continues with --resume has the whole budget again; a network that was already started keeps the time it was
+    given.
 
     --query alone reads the files that it names. --csv says how to read a CSV file if DuckDB guesses wrong. Its names
     are those of DuckDB's read_csv (docs/data.md lists them).
@@ -131,7 +131,7 @@ def fit(
             )
     options = _options(output, text_preset, values)
     resume = options.resources.resume
-    words = table_words(with_csv_options(source, options.reading.csv), options.reading.table, options.reading.query)
+    words = table_words(source, options.reading.table, options.reading.query)  # the model keeps the options of --csv
     console = show.progress(only_warnings=quiet, as_json=progress == "json")
     beside = _beside(output, options.resources.shared)
     require_writable(output)
@@ -144,13 +144,12 @@ def fit(
         message = f"nothing to resume: {output} is finished, of this table and with these options"
         console.print(f"{message}; {longer}; to fit it anew leave --resume out", soft_wrap=True)
         return 0
-    if message:
-        console.print(message, soft_wrap=True)
     click.get_current_context().with_resource(run.recorded(resume))
     estimator = fit_and_save(
         console,
         source,
         output,
+        how_it_starts=message,
         beside=beside,
         on_training=(lambda: None) if resume else run.replace_earlier,
         report_fields={REPORT_FIELD: run.to_json()},

@@ -53,6 +53,17 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        import difflib
+
+        similar = difflib.get_close_matches(name, self.list_commands(ctx), 1)
+        raise click.UsageError(f"No such command {name!r}.{f' Did you mean {similar[0]}?' if similar else ''}", ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self._summary(ctx, name)) for name in self.list_commands(ctx)])

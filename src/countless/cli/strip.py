@@ -43,7 +43,7 @@ def strip(model: Path, output: Path) -> None:
     for part in without or ["nothing: there was nothing to leave out"]:
         console.print(f"left out: {part}", soft_wrap=True)
     grids = show.known_values(estimator.schema.coded)
-    console.print(STAYS.format(grids=f" ({grids})" if grids else ""), soft_wrap=True)
+    console.print(STAYS.format(grids=f" (but only {grids})" if grids else ""), soft_wrap=True)
     if without and len(estimator.schema.texts) < len(estimator.schema.columns) and _lacks_text_network(estimator):
         console.print(TEXT_ALONE, soft_wrap=True)
     console.print(f"wrote {output} ({show.size(output.stat().st_size)})", soft_wrap=True)

@@ -63,7 +63,7 @@ def train(model: Path, table: str | CsvFile, output: Path | None, **options: Any
         early = "stopped early: the file holds the best model so far; the same command trains on"
         show.progress().print(early, style="yellow")
         return 130
-    require_whole(trained.report, target, table_words(table))
+    require_whole(trained.report, target, table_words(table, kept=trained.schema.csv))
     return 0
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from countless.workload.questions import KINDS as QUESTION_KINDS
 
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 REFUSED = "refused"  # the method of an estimate in place of a refused question
+LEAST_COVERAGE, ENOUGH_QUERIES = 0.87, 50  # error bars of a group are too narrow if fewer of so many answers hold
 SOME_ROWS = 10  # for questions with at least so many true rows, an error of a row or two is small
 
 
@@ -48,6 +50,14 @@ class Evaluation:
     def width(self) -> float | None:
         """The median ratio of the ends of an error bar, both at least one row."""
         return float(np.median(self._widths)) if self.queries else None
+
+    @property
+    def not_exact(self) -> Evaluation:
+        """The queries whose answers are not exact. A wrong answer that claims to be exact is among them."""
+        return self._part(
+            not (estimate.exact and inside)
+            for estimate, inside in zip(self.estimates, self._is_inside_bar, strict=True)
+        )
 
     @property
     def refused(self) -> int:
@@ -78,6 +88,7 @@ class Evaluation:
             "latency_ms": {"p50": float(np.percentile(times, 50)), "p99": float(np.percentile(times, 99))},
             "coverage": self.coverage,
             "width": self.width,
+            **self._bars_of_not_exact(),
             "queries": len(self.queries),
             "refused": self.refused,
             "queries_10_rows": len(errors_from_10_rows),
@@ -97,13 +108,20 @@ class Evaluation:
         """A short summary of each group of queries. That of an empty group has only nulls."""
         summaries = {}
         for label in labels:
-            indices = [index for index, query_label in enumerate(label_of) if query_label == label]
-            group = Evaluation(
-                self.method, tuple(self.queries[i] for i in indices), tuple(self.estimates[i] for i in indices)
-            )
-            bars = {"coverage": group.coverage, "width": group.width}
-            summaries[label] = {"queries": len(indices), "refused": group.refused, **_quantiles(group.q_errors), **bars}
+            group = self._part(query_label == label for query_label in label_of)
+            bars = {"coverage": group.coverage, "width": group.width, **group._bars_of_not_exact()}
+            count = len(group.queries)
+            summaries[label] = {"queries": count, "refused": group.refused, **_quantiles(group.q_errors), **bars}
         return summaries
+
+    def _bars_of_not_exact(self) -> dict[str, Any]:
+        rest = self.not_exact
+        exact = len(self.queries) - len(rest.queries)
+        return {"exact": exact, "coverage_not_exact": rest.coverage, "width_not_exact": rest.width}
+
+    def _part(self, chosen: Iterable[bool]) -> Evaluation:
+        chosen = list(chosen)
+        return Evaluation(self.method, tuple(compress(self.queries, chosen)), tuple(compress(self.estimates, chosen)))
 
     def worst(self, count: int = 5) -> list[tuple[float, Query, Estimate]]:
         """The queries with the largest q-errors."""
@@ -113,8 +131,26 @@ class Evaluation:
         return ranked[:count]
 
 
+def too_narrow(summary: Mapping[str, Any]) -> bool:
+    """Whether the error bars of a group are too narrow, by its summary; exact answers do not count.
+
+    >>> too_narrow({"queries": 90, "exact": 40, "coverage_not_exact": 0.86})
+    True
+    >>> too_narrow({"queries": 90, "exact": 41, "coverage_not_exact": 0.86})
+    False
+    """
+    enough = summary["queries"] - summary["exact"] >= ENOUGH_QUERIES
+    return enough and bool(summary["coverage_not_exact"] < LEAST_COVERAGE)
+
+
 def random_workload(
-    schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None, kinds: bool = False
+    schema: Schema,
+    table: Any,
+    count: int,
+    seed: int,
+    patterns: str | None = None,
+    kinds: bool = False,
+    on_drawn: Callable[[int], None] = lambda queries: None,
 ) -> list[Query]:
     """``count`` random queries of the paper's kind on ``table``, with their true counts.
 
@@ -122,6 +158,7 @@ def random_workload(
 
     Queries filter columns; or text if the table has only text, or if ``patterns`` is given: ``contains`` (the paper's
     pieces of 3 to 5 characters), ``mix`` (patterns of many kinds) or ``both`` (patterns and filters on columns).
+    ``on_drawn`` is called with the number of queries before they are counted.
     """
     source = open_table(table, schema)
     if patterns is not None and not schema.texts:
@@ -138,6 +175,7 @@ def random_workload(
         draw = pattern_clauses if patterns == "mix" else contains_clauses
         by_column = [draw(column, source, -(-count // len(schema.texts)), seed) for column in schema.texts]
         clauses = [clause for column_clauses in by_column for clause in column_clauses][:count]
+    on_drawn(len(clauses))
     counts = source.counts([where for where, _ in clauses])
     return [Query(where, rows, kind) for (where, kind), rows in zip(clauses, counts, strict=True)]
 

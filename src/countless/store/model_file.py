@@ -47,7 +47,9 @@ def read(path: str | os.PathLike[str]) -> Contents:
         with open_regular(source, ModelFileError) as file:
             return _read(file, source)
     except FileNotFoundError:
-        raise ModelFileError(f"no such model file: {source}; make one with countless fit TABLE -o {source}") from None
+        from countless.data.sources.missing_files import missing_model
+
+        raise missing_model(source) from None
     except OSError as error:
         raise ModelFileError(f"cannot read {source}: {error.strerror or error}") from None
 

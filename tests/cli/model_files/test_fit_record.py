@@ -104,6 +104,7 @@ def test_other_options_are_told_before_the_table_is_read(
         assert "counting" not in result.err
     result = run("fit", table, "-o", model, "--columns", "nosuch", *FAST)  # a new fit that comes to nothing
     assert result.code == 1
+    assert "replacing" not in result.err
     assert files(tmp_path) == left
     with monkeypatch.context() as patch:  # what a fit is after training does not matter to the checkpoint
         patch.setattr("countless.train.loop._Run.epoch_of_steps", stop)
@@ -121,7 +122,9 @@ def test_a_new_fit_removes_the_checkpoints_of_the_old_one_when_it_trains(
     assert run("fit", table, "-o", model, *FAST).code == 130
     with monkeypatch.context() as patch:
         patch.setattr("countless.train.loop._Run.save", lambda self: None)
-        assert run("fit", other, "-o", model, *FAST).code == 130
+        result = run("fit", other, "-o", model, *FAST)
+        assert result.code == 130
+        assert f"starting again and replacing {model}.checkpoint of an earlier run" in result.err
     assert files(tmp_path) == []  # nothing to go on from: neither a stale checkpoint nor a record
 
 

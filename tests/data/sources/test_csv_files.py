@@ -57,6 +57,7 @@ def test_with_options_any_ending_is_csv(tmp_path: Path, name: str) -> None:
     ("options", "message"),
     [
         ({"delimiter": ";"}, "csv has no option 'delimiter': did you mean 'delim'? The options are delim, sep, quote"),
+        ({"dezimal": ","}, "did you mean 'decimal_separator'? The options are"),
         ({"magic": 1}, "csv has no option 'magic': The options are delim, sep"),
         ({"header": "yes"}, "csv.header must be True or False, not 'yes'"),
         ({"skip": -1}, "csv.skip must be at least 0, not -1"),

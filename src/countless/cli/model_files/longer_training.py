@@ -22,19 +22,28 @@ LONG_TEXT = 100  # characters: a shorter --max-length trains faster
 BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
 
 
-def table_words(source: str | CsvFile, table: str | None = None, query: str | None = None) -> list[str]:
+def table_words(
+    source: str | CsvFile,
+    table: str | None = None,
+    query: str | None = None,
+    kept: Mapping[str, Any] | None = None,
+) -> list[str]:
     """The table that a fit has read, as other commands take it, without the password of a URL.
+
+    Options of a CSV file are left out if they are those that the model has ``kept``.
 
     >>> table_words("shop.duckdb", "orders"), table_words(CsvFile("a.csv", {"delim": ";"}))
     (['shop.duckdb::orders'], ['a.csv', '--csv', 'delim=;'])
     >>> table_words(CsvFile("a.csv", {"nullstr": ["", "-"], "types": {"id": "UUID"}}))
     ['a.csv', '--csv', 'nullstr=', '--csv', 'nullstr=-', '--csv', 'types=id:UUID']
+    >>> table_words(CsvFile("a.csv", {"delim": ";"}), kept={"delim": ";"})
+    ['a.csv']
     """
     path, selection = os.fspath(source), table or query
     location = locate(path, table, query)
     if location is not None and not location.database:
         return [str(location.query)]
-    options = source.options if isinstance(source, CsvFile) else {}
+    options = source.options if isinstance(source, CsvFile) and source.options != kept else {}
     pairs = [(name, text) for name, value in options.items() for text in _option_texts(value)]
     flags = [word for name, value in pairs for word in ("--csv", f"{name}={value}")]
     return [shown(f"{path}{SEPARATOR}{selection}" if selection else path), *flags]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import wraps
@@ -139,8 +140,25 @@ class BinsOrEdges(click.ParamType[int | tuple[str, ...]]):
 
 
 def model_argument(command: Command) -> Command:
-    """MODEL, a model file."""
-    return click.argument("model", type=click.Path(path_type=Path))(command)
+    """MODEL, a model file. If another argument is one instead, the error says that MODEL comes first."""
+
+    @wraps(command)
+    def with_model_first(*args: Any, model: Path, **arguments: Any) -> Any:
+        _require_model_first(model, arguments.values())
+        return command(*args, model=model, **arguments)
+
+    decorated: Any = click.argument("model", type=click.Path(path_type=Path))(with_model_first)
+    return decorated  # type: ignore[no-any-return]
+
+
+def _require_model_first(model: Path, others: Iterable[Any]) -> None:
+    from countless.store import is_model
+
+    texts = [text for value in others for text in (value if isinstance(value, tuple) else [value])]
+    swapped = next((text for text in texts if isinstance(text, str) and is_model(Path(text))), None)
+    if swapped is not None and not is_model(model):
+        command = shlex.join(["countless", click.get_current_context().info_name or "", swapped, str(model)])
+        raise click.UsageError(f"{swapped} is a model file, and the model file comes first: {command}")
 
 
 def table_argument(name: str = "table") -> Callable[[Command], Command]:

@@ -162,13 +162,15 @@ def known_values(columns: Iterable[Column]) -> str:
     >>> from countless.data.columns.grids.grid import Grid
     >>> grid = Grid(starts=(0,), shares=(0.0, 1.0), distinct=(3,))
     >>> known_values([Column("price", "DOUBLE", ("0.5", "2.5"), False, radices=(1,), grid=grid)])
-    'of price 2 of 3 values'
+    '2 of the 3 values of price'
     """
     grids = [column for column in columns if column.grid is not None]
     grids.sort(key=lambda column: len(column.values) / column.distinct, reverse=True)
-    lines = [f"of {column.name} {len(column.values):,} of {column.distinct:,} values" for column in grids[:MAX_NAMED]]
+    lines = [
+        f"{len(column.values):,} of the {column.distinct:,} values of {column.name}" for column in grids[:MAX_NAMED]
+    ]
     unnamed = grids[MAX_NAMED:]
-    return ", ".join([*lines, *([f"of {plural(len(unnamed), 'more column')} a smaller share"] if unnamed else [])])
+    return ", ".join([*lines, *([f"a smaller share of {plural(len(unnamed), 'more column')}"] if unnamed else [])])
 
 
 def distinct(text: TextColumn) -> str:
@@ -202,20 +204,19 @@ def error_bars(interval: dict[str, Any]) -> str:
     >>> widths = {"0-1": None, "1-10": 3.2, "10-100": 1.5}
     >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}).replace("; ", "\\n"))
     91.4% of 400 calibration questions are inside their 90% error bar
-    the high end is 3.20 times the low end for counts of 1-10, 1.50 times for 10-100
+    high end / low end, typically: 3.20 for counts of 1-10, 1.50 for 10-100
     >>> print(error_bars({"level": 0.9, "queries": 49, "coverage": 0.939, "width": widths}).partition(";")[0])
     from only 49 calibration questions, too few to say how often they hold (countless calibrate MODEL TABLE asks all)
     """
     if interval["coverage"] is None:
         return UNCALIBRATED
-    widths = [f"{factor(value)} times for {name}" for name, value in interval["width"].items() if value is not None]
-    first, *more_widths = widths
-    times = ", ".join([first.replace(" times for ", " times the low end for counts of "), *more_widths])
+    widths = [f"{factor(value)} for {name}" for name, value in interval["width"].items() if value is not None]
+    typical = "high end / low end, typically: " + ", ".join(widths).replace(" for ", " for counts of ", 1)
     if interval["queries"] < FEW_QUESTIONS:
         few = f"from only {plural(interval['queries'], 'calibration question')}, too few to say how often they hold"
-        return f"{few} (countless calibrate MODEL TABLE asks all); the high end is {times}"
+        return f"{few} (countless calibrate MODEL TABLE asks all); {typical}"
     coverage = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration questions are inside their"
-    return f"{coverage} {interval['level']:.0%} error bar; the high end is {times}"
+    return f"{coverage} {interval['level']:.0%} error bar; {typical}"
 
 
 def wide_intervals(interval: dict[str, Any]) -> str | None:

@@ -46,7 +46,6 @@ from countless.data.encoding.available_memory import peak_memory
 from countless.data.encoding.code_files import is_codes, remove, remove_spills
 from countless.data.encoding.table import EXCLUDED
 from countless.data.progress import ScanProgress
-from countless.data.sources.csv_files import with_csv_options
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of as of_network
@@ -82,13 +81,17 @@ TRAINING_FACTS = ("epoch", "loss", "train_bits", "masked_bits", "unmasked_bits",
 class FitView(Listener):
     """Shows a fit on ``console``: with a bar on a terminal, otherwise with a line every few seconds.
 
-    The budget ends at ``ends``, by ``time.monotonic``.
+    The budget ends at ``ends``, by ``time.monotonic``. ``how_it_starts`` is printed when the options are checked.
     """
 
     def __init__(
-        self, console: CommandConsole, on_training: Callable[[], None] = lambda: None, ends: float = math.inf
+        self,
+        console: CommandConsole,
+        on_training: Callable[[], None] = lambda: None,
+        ends: float = math.inf,
+        how_it_starts: str = "",
     ) -> None:
-        self.console, self._ends = console, ends
+        self.console, self._ends, self._how_it_starts = console, ends, how_it_starts
         self._on_training = on_training
         self.last = OPENING
         self.trained = False
@@ -114,9 +117,15 @@ class FitView(Listener):
             self._bar.stop()
 
     def stage(self, name: str) -> None:
+        if self._how_it_starts:
+            self.console.print(self._how_it_starts, soft_wrap=True)
+            self._how_it_starts = ""
         if self._csv_notices and not self.csv_command:
             self.csv_command = command_with_csv(self._csv_notices)
             self.console.print(f"if this is so, press Ctrl-C and run: {self.csv_command}", soft_wrap=True)
+        self._begin(name)
+
+    def _begin(self, name: str) -> None:
         self.last = name.removeprefix("stopped early, ")
         self._stage_began = time.monotonic()
         if name.startswith("training") and not self.trained:
@@ -140,7 +149,7 @@ class FitView(Listener):
 
     def loading(self, done: int, expected: int | None) -> None:
         if not done:
-            self.stage("reading from PostgreSQL")
+            self._begin("reading from PostgreSQL")  # before the options are checked
         is_plausible = expected is not None and expected >= done
         text = f"{plural(done, 'row')}{f' of about {expected:,}' if is_plausible else ''}"
         self._show(done / expected if is_plausible and expected else 0.0, text, text if done else None)
@@ -218,13 +227,14 @@ def fit_and_save(
     output: Path,
     options: FitOptions,
     *,
+    how_it_starts: str = "",
     beside: Path | None = None,
     on_training: Callable[[], None] = lambda: None,
     report_fields: Mapping[str, Any] | None = None,
     keep: bool | None = False,
     began: float | None = None,
 ) -> Estimator:
-    """Fit ``source``, shown on ``console``, and write ``output``.
+    """Fit ``source``, shown on ``console``, and write ``output``. ``how_it_starts`` is about an earlier fit.
 
     The checkpoint and the folder of codes are ``beside`` it, unless the options name other paths; they stay only if the
     fit was stopped. ``on_training`` is called when training begins. ``report_fields`` are added to the report. With
@@ -238,7 +248,7 @@ def fit_and_save(
     remove_spills(codes)
     training = options.training
     budget = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
-    view = FitView(console, on_training, math.inf if budget is None else began + budget)
+    view = FitView(console, on_training, math.inf if budget is None else began + budget, how_it_starts)
     with _termination_as_interrupt() as signals:
         try:
             with view:
@@ -259,7 +269,7 @@ def fit_and_save(
     reading = options.reading
     table = ["TABLE"]
     if isinstance(source, str | Path):
-        table = table_words(with_csv_options(str(source), reading.csv), reading.table, reading.query)
+        table = table_words(str(source), reading.table, reading.query)  # the model keeps the options of --csv
     _summarize(console, estimator, output, table, options.training.workload)
     console.print(time_spent(estimator.report["stages"], time.monotonic() - began, budget))
     if view.csv_command:
@@ -423,9 +433,11 @@ def _holds(estimator: Estimator) -> str:
     """Which values of the table the file holds."""
     schema, evidence = estimator.schema, estimator.info()["evidence"]
     holds = "every distinct value of the fitted columns"
-    text = "of text only frequent pieces and what a network learned" if schema.texts else ""
+    network = " and the weights of a network" if "text" in estimator.report else ""
+    text = f"frequent pieces of text{network}" if schema.texts else ""
     less = [part for part in (known_values(schema.coded), text) if part]
-    holds = f"{holds}, but {' and '.join(less)}" if less else holds
+    if less:
+        holds += f". Exceptions: it holds only {', and only '.join(less)}"
     if not evidence:
         return holds
     rows = f"{plural(evidence['rows'], 'row')} of the table as they are"

@@ -1,12 +1,13 @@
-"""The error for a missing file: it suggests a file with a similar name, or says how to name a table."""
+"""Errors for missing files: they suggest a file with a similar name, or say how to name a table or make a model."""
 
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
-from countless.errors import SourceError
+from countless.errors import ModelFileError, SourceError
 
 LEAST_SIMILARITY = 0.7  # from 0 to 1: of a name that is suggested
 
@@ -24,6 +25,18 @@ def missing_file(path: str | Path, endings: Iterable[str], besides: str = "") ->
         return SourceError(f"{message}; did you mean {missing.parent / similar}?")
     ways = "a glob in quotes such as 'logs/*.csv', or a table of a database such as shop.duckdb::orders"
     return SourceError(f"{message}; give the path of a file, {ways}")
+
+
+def missing_model(path: Path) -> ModelFileError:
+    """The error for a missing model file; it suggests a similar one in the folder, or how to make one."""
+    try:
+        names = sorted(file.name for file in path.parent.iterdir() if file.name.endswith(".countless"))
+    except OSError:
+        names = []
+    similar = similar_name(path.name, names)
+    if similar is not None:
+        return ModelFileError(f"no such model file: {path}; did you mean {path.parent / similar}?")
+    return ModelFileError(f"no such model file: {path}; make one with countless fit TABLE -o {shlex.quote(str(path))}")
 
 
 def similar_name(name: str, names: Iterable[str]) -> str | None:

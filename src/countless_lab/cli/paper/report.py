@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -32,6 +33,8 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
     gathered = results.read(folders)
     if not gathered:
         names = ", ".join(map(str, folders))
-        raise DataError(f"no exhibit in {names}: make one with countless paper all TABLE -o {folders[0]}")
+        raise DataError(
+            f"no exhibit in {names}: make one with countless paper all TABLE -o {shlex.quote(str(folders[0]))}"
+        )
     written = write_bytes(out or folders[0] / "report.html", page(gathered).encode())
     show.progress().print(f"wrote {written}", soft_wrap=True)
