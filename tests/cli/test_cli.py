@@ -10,16 +10,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from countless.cli.explain import _advice
 from countless.cli.main import COMMANDS, main
 from countless.cli.parameters.options import Duration
 from countless.cli.terminal import display as show
 from countless.data.sources.source import connect
 from countless.errors import ServerError
+from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import Calibration
 from countless.estimator.estimator import Estimator
 from countless.evaluation.baselines.postgres.server import find_binaries
@@ -262,7 +264,7 @@ class TestEstimate:
     def test_a_literal_that_does_not_occur_is_noted(self, run: Run, model: Path) -> None:
         result = run("estimate", model, "city = 'oslo'")
         assert result.out.startswith("0 rows")
-        assert result.err == "note: 'oslo' does not occur in city\n"
+        assert result.err == "note: 'oslo' does not occur in city: did you mean 'Oslo'?\n"
 
     def test_an_answer_of_a_kind_that_was_never_calibrated_is_noted(
         self, run: Run, estimator: Estimator, tmp_path: Path
@@ -331,13 +333,18 @@ def test_explain(run: Run, model: Path) -> None:
     output = json.loads(run("explain", model, "age > 50", "--json").out)
     assert output["visited"] == ["age"]
     assert result.out.endswith("\n(--legend explains the words)\n")
-    assert "\nwords:\n  model " in run("explain", model, "age > 50 AND city = 'Oslo' AND married", "--legend").out
+    assert "\n  particles  " in run("explain", model, "age > 50 AND city = 'Oslo' AND married", "--legend").out
 
 
 def test_explain_says_what_to_do_about_a_wide_error_bar(run: Run, model: Path) -> None:
     few = run("explain", model, "age = 50 AND city = 'Oslo' AND married AND score = 1.5").out
     assert "advice    an interval of a few rows is usual for so small a count: nothing to do\n" in few
     assert "advice" not in run("explain", model, "age > 50").out  # it is exact
+    answer = Estimate("a > 3", 17.0, 0.1, 11.0, 26.0, 0.9, "fused", exact=False, ms=1.0, hits=7, evidence_rows=100_000)
+    assert _advice(Path("m"), 240_000, answer).startswith(
+        "the interval is wide, because few evidence rows match: fit with --evidence all, or train longer with countless"
+    )
+    assert _advice(Path("m"), 240_000, replace(answer, high=15.0)) == ""
 
 
 def test_a_missing_model_and_swapped_arguments(run: Run, model: Path, tmp_path: Path) -> None:
