@@ -230,7 +230,8 @@ class TestEvaluate:
         output = json.loads(run("evaluate", pages, lines, "--queries", 44, "--patterns", "mix", "--json").out)
         assert len(output["by_class"]) == 11
         assert all(entry["queries"] == 4 for entry in output["by_class"].values())
-        assert set(output["by_class"]["regex"]) == {"queries", "refused", "coverage", "width", *output["q_error"]}
+        figures = {"queries", "refused", "exact", "coverage", "coverage_not_exact", "width", "width_not_exact"}
+        assert set(output["by_class"]["regex"]) == {*figures, *output["q_error"]}
 
     def test_classes_for_people(self, run: Run, pages: Path, lines: Path) -> None:
         out = run("evaluate", pages, lines, "--queries", 22, "--patterns", "mix").out

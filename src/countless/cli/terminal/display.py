@@ -28,7 +28,7 @@ WARNING = "yellow"  # the style of a warning
 
 rows = format_rows
 WIDE = 5.0  # an error bar with a larger factor between its ends is hardly useful
-FEW_QUESTIONS = 200  # with fewer, a share of them says little
+FEW_QUESTIONS = 100  # with fewer, a share of them says little
 SMALL_COUNTS = ("0-1", "1-10")  # rows: such intervals are always wide
 UNCALIBRATED = (
     "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "
