@@ -164,7 +164,7 @@ def known_values(columns: Iterable[Column]) -> str:
     >>> known_values([Column("price", "DOUBLE", ("0.5", "2.5"), False, radices=(1,), grid=grid)])
     '2 of the 3 values of price'
     """
-    grids = [column for column in columns if column.grid is not None]
+    grids = [column for column in columns if column.grid is not None and len(column.values) < column.distinct]
     grids.sort(key=lambda column: len(column.values) / column.distinct, reverse=True)
     lines = [
         f"{len(column.values):,} of the {column.distinct:,} values of {column.name}" for column in grids[:MAX_NAMED]
