@@ -82,5 +82,5 @@ def test_calibration_shows_progress_without_a_terminal(capsys: pytest.CaptureFix
 
 def test_all_columns_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     text = TextColumn("t", "VARCHAR", "abc", 100, False, 9)
-    FitView(CommandConsole(sys.stdout)).table(Schema(240_000, (Column("a", "BIGINT", ("1",), False), text), ()))
+    FitView(CommandConsole(sys.stdout)).table(Schema(240_000, (Column("a", "BIGINT", ("1",), False), text)))
     assert capsys.readouterr().out.startswith("240,000 rows, 2 columns, 1 of them text\n")

@@ -205,8 +205,8 @@ def error_bars(interval: dict[str, Any]) -> str:
     >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}).replace("; ", "\\n"))
     91.4% of 400 calibration questions are inside their 90% error bar
     high end / low end, typically: 3.20 for counts of 1-10, 1.50 for 10-100
-    >>> print(error_bars({"level": 0.9, "queries": 49, "coverage": 0.939, "width": widths}).partition(";")[0])
-    from only 49 calibration questions, too few to say how often they hold (countless calibrate MODEL TABLE asks all)
+    >>> print(error_bars({"level": 0.9, "queries": 49, "coverage": 0.939, "width": widths}).partition(" (")[0])
+    from only 49 calibration questions, too few to say how often they hold
     """
     if interval["coverage"] is None:
         return UNCALIBRATED
@@ -214,7 +214,7 @@ def error_bars(interval: dict[str, Any]) -> str:
     typical = "high end / low end, typically: " + ", ".join(widths).replace(" for ", " for counts of ", 1)
     if interval["queries"] < FEW_QUESTIONS:
         few = f"from only {plural(interval['queries'], 'calibration question')}, too few to say how often they hold"
-        return f"{few} (countless calibrate MODEL TABLE asks all); {typical}"
+        return f"{few} (if more were planned, countless calibrate MODEL TABLE asks all); {typical}"
     coverage = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration questions are inside their"
     return f"{coverage} {interval['level']:.0%} error bar; {typical}"
 
