@@ -48,7 +48,7 @@ def test_a_fit_that_cannot_calibrate_writes_the_model_and_the_remedy_works(
     assert remedy[:2] == ["countless", "calibrate"]
     result = run(*remedy[1:])
     assert result.code == 0, result.err
-    assert " calibration questions, too few to say how often they hold" in result.err
+    assert "calibration questions are inside their 90% error bar" in result.err
     assert load(model).calibration.queries
     assert "missing" not in load(model).report
 
