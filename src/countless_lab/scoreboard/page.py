@@ -185,7 +185,7 @@ def speed_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
                 _fits(table_runs, f"{workload}.latency_ms.p99", _ms),
                 _ms(exact["latency_ms"]["p50"]),
                 _ms(exact["latency_ms"]["p99"]),
-                "" if exact.get("time_ratio") is None else f"{exact['time_ratio']:.2g}x",
+                "" if exact.get("time_ratio") is None else f"{_ms(exact['time_ratio'])}x",
                 *(
                     _ms(opponents[opponent]["latency_ms"]["p50"]) if opponent in opponents else ""
                     for opponent in OPPONENTS
