@@ -136,6 +136,9 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
         "latency_ms",
         "coverage",
         "width",
+        "exact",
+        "coverage_not_exact",
+        "width_not_exact",
         "queries",
         "refused",
         "queries_10_rows",
@@ -167,7 +170,7 @@ def test_evaluation_by_groups(estimator: Estimator, people: Path) -> None:
     assert list(groups["by_estimate"]) == ["0-1", "1-10", "10-100", "100-1000", "1000+"]
     for group in groups.values():
         assert sum(summary["queries"] for summary in group.values()) == len(queries)
-    empty = dict.fromkeys(groups["by_filters"]["1-2"], None) | {"queries": 0, "refused": 0}
+    empty = dict.fromkeys(groups["by_filters"]["1-2"], None) | {"queries": 0, "refused": 0, "exact": 0}
     assert groups["by_filters"]["9-12"] == empty
     few = [place for place, estimate in enumerate(evaluation.estimates) if 10 <= estimate.rows < 100]
     held = [evaluation.estimates[place].low <= queries[place].rows <= evaluation.estimates[place].high for place in few]

@@ -105,7 +105,7 @@ class Evaluation:
         }
 
     def _summaries(self, labels: Iterable[str], label_of: Sequence[str]) -> dict[str, Any]:
-        """A short summary of each group of queries. That of an empty group has only nulls."""
+        """A short summary of each group of queries. That of an empty group has only zeros and nulls."""
         summaries = {}
         for label in labels:
             group = self._part(query_label == label for query_label in label_of)

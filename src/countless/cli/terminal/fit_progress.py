@@ -1,14 +1,13 @@
-"""Terminal display of a fit, for ``fit`` and ``demo``: stages, live progress and a summary."""
+"""Terminal display of a fit, for ``fit`` and ``demo``: stages, live progress, and what happens when it is stopped."""
 
 from __future__ import annotations
 
 import math
-import shlex
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -21,35 +20,27 @@ from countless.cli.model_files.files_beside import (
     checkpoints_left,
     codes_of,
     keep_training,
-    kept_training,
     remove_checkpoints,
     training_of,
 )
-from countless.cli.model_files.longer_training import longer_training, more_evidence, short_training, table_words
+from countless.cli.model_files.longer_training import table_words
 from countless.cli.parameters.settings import command_with_csv, with_csv_flags
 from countless.cli.terminal.display import (
     CommandConsole,
     characters,
-    columns_table,
     duration,
-    error_bars,
-    known_values,
     plural,
-    size,
-    trained,
     validation,
-    wide_intervals,
     workload_summary,
 )
+from countless.cli.terminal.fit_summary import print_summary, time_spent
 from countless.data.columns.schema import Schema
-from countless.data.encoding.available_memory import peak_memory
 from countless.data.encoding.code_files import is_codes, remove, remove_spills
 from countless.data.encoding.table import EXCLUDED
 from countless.data.progress import ScanProgress
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of as of_network
-from countless.estimator.fitting.calibrating import ENOUGH_QUERIES, QUESTIONS
 from countless.estimator.fitting.fit import fit_with_options
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.stage_times import OPENING
@@ -66,12 +57,6 @@ STOPPING = (
 )
 INTERRUPTED, TERMINATED = 130, 143  # exit codes
 AFTER_TRAINING = ("calibrating",)  # stages
-KINDS_OF_STAGES = (
-    ("counting pairs", "counting"),
-    ("counting substrings", "counting"),
-    ("training", "training"),
-    ("calibrating", "error bars"),
-)
 CSV_FLAG = "--csv "
 MANY_CUT = 0.05  # a larger share of strings that are cut is worth a warning
 LINE_SECONDS, EVENT_SECONDS = 10.0, 1.0  # without a terminal: at most one line, or JSON event, in this time
@@ -270,7 +255,7 @@ def fit_and_save(
     table = ["TABLE"]
     if isinstance(source, str | Path):
         table = table_words(str(source), reading.table, reading.query)  # the model keeps the options of --csv
-    _summarize(console, estimator, output, table, options.training.workload)
+    print_summary(console, estimator, output, table, options.training.workload)
     console.print(time_spent(estimator.report["stages"], time.monotonic() - began, budget))
     if view.csv_command:
         console.print(f"columns were perhaps read wrongly, see above; if so, run: {view.csv_command}", soft_wrap=True)
@@ -336,109 +321,3 @@ def require_writable(output: Path) -> None:
         tempfile.TemporaryFile(dir=output.parent).close()
     except OSError as error:
         raise ModelFileError(f"cannot write in {output.parent}: {error.strerror}; choose another -o") from None
-
-
-def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> None:
-    """Print how each column is stored, what was left out, and how good and how large the model is."""
-    console.print(columns_table(estimator.schema))
-    excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]
-    if excluded:
-        console.print(f"excluded: {', '.join(excluded)}", soft_wrap=True)
-    for left_out in estimator.schema.left_out:
-        if left_out.reason != EXCLUDED:
-            console.print(f"left out: {left_out.name}, because {left_out.reason}", style="yellow", soft_wrap=True)
-    report = estimator.report
-    if estimator.schema.coded:
-        console.print(trained(report), soft_wrap=True)
-    if "text" in report:
-        console.print(f"text of {', '.join(report['text']['columns'])}: {trained(report['text'])}", soft_wrap=True)
-    # After Ctrl-C the remedy is --resume.
-    for warning in [] if report["interrupted"] else _remedies(estimator, path, source, workload):
-        console.print(warning, style="yellow", soft_wrap=True)
-    for text in estimator.info()["texts"]:
-        if text["summary"] and "sampled_rows" in text["summary"]:
-            console.print(
-                f"substrings of {text['name']}: estimated from {text['summary']['sampled_rows']:,} random rows, since "
-                "there was no time to count all"
-            )
-    if estimator.schema.coded and report["options"]["masking"] == "none":
-        hint = "the model was trained without masking, so it cannot skip columns: ask it with --method progressive"
-        console.print(hint, style="yellow", soft_wrap=True)
-    if _holds_every_row(estimator):
-        console.print("counts are exact: the file holds all rows of the table")
-    else:
-        console.print(f"error bars: {error_bars(estimator.info()['interval'])}", soft_wrap=True)
-    if "on_disk" in report:
-        needed, memory = size(report["on_disk"]["bytes"]), size(report["on_disk"]["memory"])
-        console.print(f"the encoded table was kept on disk: it would take {needed} of {memory} of memory")
-    console.print(f"peak memory {size(peak_memory())}")
-    console.print(f"wrote {path} ({size(path.stat().st_size)})", soft_wrap=True)
-    console.print(f"it holds {_holds(estimator)}{kept_training(path)}", soft_wrap=True)
-
-
-def _remedies(estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> list[str]:
-    """What to do about a model that was trained too little, or whose error bars are wide."""
-    if _holds_every_row(estimator):
-        return []
-    hints = short_training(estimator, path, source, workload)
-    if few := few_questions(estimator.report, path, source):
-        hints.append(few)
-    wide = wide_intervals(estimator.info()["interval"])
-    if hints or wide is None:
-        return hints
-    more = more_evidence(estimator.rows, (estimator.info()["evidence"] or {"rows": 0})["rows"])
-    return [f"{wide}: fit with {more}, or train longer with {longer_training(path, source, workload)}"]
-
-
-def few_questions(report: Mapping[str, Any], path: Path, source: Sequence[str]) -> str:
-    """The warning that error bars were made from few questions, with the command that asks all of them.
-
-    >>> report = {QUESTIONS: {"asked": 114, "planned": 2000}}
-    >>> few_questions(report, Path("m.countless"), ["a.csv"]).split("; ")
-    ['error bars rest on 114 of 2,000 planned questions', 'ask them all: countless calibrate m.countless a.csv']
-    """
-    asked, planned = (report.get(QUESTIONS, {}).get(name, 0) for name in ("asked", "planned"))
-    if asked >= min(planned, ENOUGH_QUERIES):
-        return ""
-    command = shlex.join(["countless", "calibrate", str(path), *source])
-    return f"error bars rest on {asked:,} of {planned:,} planned questions; ask them all: {command}"
-
-
-def time_spent(stages: Sequence[Mapping[str, Any]], total: float, budget: float | None) -> str:
-    """How long a fit and its stages took.
-
-    >>> stages = [{"name": "encoding rows", "seconds": 4.0}, {"name": "counting pairs of columns", "seconds": 2.0}]
-    >>> time_spent([*stages, {"name": "training", "seconds": 40.0}], 47.2, 60.0)
-    'took 47s (budget 1m00s): reading 4s, counting 2s, training 40s, starting and writing 1s'
-    >>> time_spent(stages, 6.4, None)
-    'took 6s: reading 4s, counting 2s'
-    """
-    seconds: dict[str, float] = {}
-    for stage in stages:
-        name = next((kind for sign, kind in KINDS_OF_STAGES if sign in stage["name"]), "reading")
-        seconds[name] = seconds.get(name, 0.0) + stage["seconds"]
-    seconds["starting and writing"] = total - sum(seconds.values())
-    spent_on = ", ".join(f"{name} {duration(spent)}" for name, spent in seconds.items() if spent >= 1.0)
-    of = "" if budget is None else f" (budget {duration(budget)})"
-    return f"took {duration(total)}{of}{': ' if spent_on else ''}{spent_on}"
-
-
-def _holds_every_row(estimator: Estimator) -> bool:
-    """Whether the evidence rows are all rows of the table."""
-    evidence = estimator.info()["evidence"]
-    return bool(evidence) and evidence["rows"] == estimator.rows
-
-
-def _holds(estimator: Estimator) -> str:
-    """Which values of the table the file holds."""
-    schema, evidence = estimator.schema, estimator.info()["evidence"]
-    holds = "every distinct value of the fitted columns"
-    network = " and the weights of a network" if "text" in estimator.report else ""
-    text = f"frequent pieces of text{network}" if schema.texts else ""
-    less = [part for part in (known_values(schema.coded), text) if part]
-    if less:
-        holds += f". Exceptions: it holds only {', and only '.join(less)}"
-    if not evidence:
-        return holds
-    rows = f"{plural(evidence['rows'], 'row')} of the table as they are"
-    return f"{rows}{', text included' if schema.texts else ''} ({size(evidence['bytes'])}), and {holds}"
