@@ -51,7 +51,7 @@ def statistics_name(table: str, columns: Sequence[str]) -> str:
 
 
 def target_for(combinations: int) -> int | None:
-    """The statistics target for so many combinations; None for PostgreSQL's default."""
+    """The statistics target for this number of combinations; None for PostgreSQL's default."""
     if combinations <= USUAL:
         return None
     return combinations if combinations <= MOST else 10 * USUAL

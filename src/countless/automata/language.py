@@ -78,7 +78,7 @@ class Automaton:
 
     @cached_property
     def derived(self) -> dict[str, Any]:
-        """A cache of what callers compute from the automaton, by keys of theirs."""
+        """A cache of what callers compute from the automaton, by their own keys."""
         return {}
 
     @cached_property

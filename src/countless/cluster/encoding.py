@@ -29,7 +29,7 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError
 from countless.options import EncodeOptions
 
-LEAST_SENT = 1 << 16  # a piece of a table sends at least so many values of a column, if it has them
+LEAST_SENT = 1 << 16  # the least number of values of a column that a piece of a table sends, if it has them
 
 
 def encode_on(

@@ -253,7 +253,7 @@ class Source:
         It is a temporary table, because a relation may return its rows in another order each time.
         """
         table = quote_identifier(new_name())
-        # Only rows with a small hash are sorted: so many that nearly always ``size`` of them are there.
+        # Only rows with a small hash are sorted. The limit nearly always leaves at least ``size`` of them.
         share = (size + 6 * math.sqrt(size) + 10) / of_rows
         self.run(f"CREATE TEMP TABLE {table} AS {self._sample(size, seed, columns, share)}")
         if self.rows(f"SELECT count(*) FROM {table}")[0][0] < min(size, of_rows):

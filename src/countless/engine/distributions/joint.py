@@ -23,7 +23,7 @@ from countless.region import Box, Constraint, DigitSet, Filter, Region, ValueSet
 LEAST, MOST = 384, 4096  # limits of the number of particles
 PER_VALUE = 4  # particles for each combination of values
 LEAST_ROWS, MOST_FACTOR = 0.5, 4.0  # rows added to both sides of a ratio of counts, and the largest factor
-MOST_LISTED = 1 << 20  # up to so many combinations masses are a dense array; above it, they are sorted
+MOST_LISTED = 1 << 20  # combinations; for more, masses are sorted instead of a dense array
 LEAST_CONTEXTS, MOST_CONTEXTS = 64, 256  # rows in which texts are read
 
 

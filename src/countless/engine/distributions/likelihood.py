@@ -22,7 +22,7 @@ from countless.engine.distributions.row_reader import RowReader, present, slices
 
 ROWS = 256  # rows that are read together: their units should fit a cache
 PARTICLES = 512  # candidates that are read together
-ALL = 64  # in a column with at most so many codes, every code is a candidate
+ALL = 64  # of a column with at most this number of codes, every code is a candidate
 MOST = 256  # otherwise the limit of candidates (or leading digits) of a row
 MASS = 0.999  # only the likeliest candidates are used, which have this share of the mass
 NOBODY = -1  # no code
