@@ -11,7 +11,7 @@ from countless.automata.language import Automaton, Letters
 from countless.cached_property import cached_property
 from countless.spec import TextSpec
 
-TYPICAL = 2.0  # a model's length is about so many times the typical length of strings
+TYPICAL = 2.0  # times the typical length of strings: about the length of a model
 MOST_STOP = 0.25  # limit of the chance that a string ends, so that a hint rules out nothing
 LEAST_CHANCE = 1e-12
 

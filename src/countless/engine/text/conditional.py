@@ -26,7 +26,7 @@ from countless.engine.text.methods import PARTICLES, TextMethod, Walk
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.tree_search import StringSearchPlan, Walked
 
-BATCH_NODES = 16_384  # about so many nodes, roots included, of a tree that reads whole strings
+BATCH_NODES = 16_384  # of a tree that reads whole strings, about, with its roots
 LEAST_MISSING = 1e-9  # a smaller difference of the mean is not redistributed
 
 

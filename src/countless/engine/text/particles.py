@@ -12,7 +12,7 @@ from countless.engine.columns.thinning import thin
 from countless.engine.text.walk import Prefixes, PrefixExtensions, Starts, Walk
 
 SEARCHING_POWER = 0.75  # keeps more of the light prefixes, which may still match
-MOST_MORE = 64  # so many contexts beyond the first add prefixes to the budget
+MOST_MORE = 64  # contexts beyond the first that add prefixes to the budget
 SURVIVING_POWER = 1.0  # least variance of the sum, most of which survives
 
 

@@ -177,7 +177,7 @@ class Prior:
 
 
 def is_enough(hits: SampleCount, shape: Shape, calibration: Calibration) -> bool:
-    """Whether there are so many hits that the model would hardly make the estimate better."""
+    """Whether there are enough hits, so that the model would hardly make the estimate better."""
     if hits.count == 0 or hits.count >= MOST_USEFUL:
         return hits.count > 0
     spread = calibration.spread((hits.count + 0.5) / hits.share, shape)
